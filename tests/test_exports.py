@@ -13,7 +13,7 @@ def test_the_public_face_is_exactly_this() -> None:
         "Moment",
         "NOBODY", "NO_MORE", "Network", "PRESETS", "Performance", "Phold", "Power", "PowerDesk",
         "PowerMeasures", "PowerPolicy", "PowerRecord", "PowerView", "Powered", "Readings",
-        "Refused", "Request", "Result", "Routing", "Run", "Running", "Schedule", "ScheduleRun",
+        "Refused", "Request", "Result", "Routing", "Run", "Running", "Schedule",
         "SchedulingPolicy", "Sight", "Sizes", "Source", "Swept", "Target", "Trace", "Traffic",
         "Trial", "View", "Workload",
         "__version__", "allocation", "aries", "backfilling", "bidding", "busiest", "cable_matrix",

@@ -14,7 +14,8 @@ from odonata.agents.network import Network
 from odonata.agents.workload import Workload
 from odonata.jobs.record import JobRecord
 from odonata.jobs.request import Job
-from odonata.results.performance import job_records
+from odonata.results.job_table import to_csv
+from odonata.results.performance import job_energy, job_records, schedule_of
 from pdes.driver import Result, run
 from pdes.transport import Serial
 
@@ -43,6 +44,11 @@ class Ran(NamedTuple):
     result: Result
     jobs: list[JobRecord]
     state: Any
+
+    def csv(self) -> str:
+        """Returns its table of jobs."""
+        schedule = schedule_of(self.network, self.result)
+        return to_csv(schedule, "w", job_energy(self.network, self.result, schedule))
 
 
 def go(model: Network, end: int | None = None, **how: Any) -> Ran:

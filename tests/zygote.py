@@ -31,7 +31,7 @@ IMPORTS = (
     "scipy.special",
     "odonata.agents.network", "odonata.cluster.simulation", "odonata.experiment.reading",
     "odonata.figures.report", "odonata.results.diff", "odonata.results.execution",
-    "odonata.results.opening", "odonata.study.report", "odonata.sweeps.page",
+    "odonata.results.measured", "odonata.study.report", "odonata.sweeps.page",
 )  # fmt: skip
 
 

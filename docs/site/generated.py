@@ -30,7 +30,7 @@ GROUPS = {
     ),
     "Running": "load run sweep simulate place read_trace Result Refused Fault",
     "What a run left": (
-        "open open_sweep Run Swept ScheduleRun Schedule JobRecord PowerRecord "
+        "open open_sweep Run Swept Schedule JobRecord PowerRecord "
         "summary system utilisation carried busiest stall_to_flit traffic_matrix cable_matrix "
         "latency_percentiles counters_of job_counters network_energy"
     ),

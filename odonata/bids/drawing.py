@@ -18,8 +18,8 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 from odonata.bids.plan import BidPlan, Found
 from odonata.bids.risk import AtRisk
 from odonata.bids.training import best_so_far
-from odonata.figures.network import BLUE, DASHES, FAINT, GREY, INK, ORANGE, dress, save, style
 from odonata.figures.power import unit_of
+from odonata.figures.style import BLUE, DASHES, FAINT, GREY, INK, ORANGE, dress, save, style
 from policies.views import Market
 
 LONGEST = 150
@@ -49,7 +49,7 @@ def write(market: Market, asked: BidPlan, found: Found, path: Path, title: str) 
             below = parts[1, 0].subplots(1, 2, sharey=True)
             chances(risky, below[0])
             lateness(risky, below[1])
-        save(figure, path, path.suffix.lstrip(".").lower())
+        save(figure, path)
 
 
 def tried(asked: BidPlan, found: Found, panels: Sequence[Axes]) -> None:

@@ -110,6 +110,8 @@ def report(
 ) -> None:
     """Place the jobs, and print and draw the placement."""
     if plot is not None:
+        from odonata.figures.style import check_name
+
         check_name(plot)
     given = _read(policy, parameters) if parameters else {}
     counters = read_counters(told, machine) if told else None
@@ -174,16 +176,6 @@ def _read_file(path: Path, machine: Dragonfly) -> dict[str, Labels]:
         seen.add(label)
         found[:, label] = values
     return dict(zip(names, found, strict=True))
-
-
-def check_name(path: Path) -> None:
-    """Refuse what cannot be drawn to."""
-    from odonata.figures.machine import FORMATS
-
-    if path.suffix.lstrip(".").lower() not in FORMATS:
-        raise Refused(f"--plot {path}: the name must end in .{', .'.join(FORMATS)}")
-    if not path.absolute().parent.is_dir():
-        raise Refused(f"--plot {path}: there is no directory {path.parent}")
 
 
 def placement_table(placed: Placement) -> Any:

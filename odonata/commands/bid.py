@@ -111,7 +111,7 @@ def bid(
 
     made, plan = planned(asked, wish)
     if plot is not None:
-        from odonata.figures.machine import check_name
+        from odonata.figures.style import check_name
 
         check_name(plot)
     if out is not None:

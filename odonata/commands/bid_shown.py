@@ -12,7 +12,7 @@ from odonata.bids.risk import Point, undominated
 from odonata.bids.training import Report
 from odonata.commands.regulate_asked import Asked
 from odonata.experiment.units import show_power
-from odonata.results.market_measures import money
+from odonata.results.register import money
 from policies.bidding.judging import TRACKING
 from policies.bidding.known import mean_w
 from policies.views import Market

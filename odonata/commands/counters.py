@@ -61,17 +61,16 @@ def command(
 def show(
     directory: Path, out: Path | None, by_job: bool, threshold: Any, kind: str, as_json: bool
 ) -> None:
-    from odonata.results.opening import open as open_run
     from odonata.results.operator_counters import counters_of
-    from odonata.results.schedule_run import ScheduleRun
+    from odonata.results.run import open as open_run
 
     with open_run(directory) as run:
         say_missing(run)
-        if isinstance(run, ScheduleRun):
+        if not run.has("network"):
             raise Refused(f'{directory}: fidelity = "job": there are no packets to count')
         if not len(run.time):
             raise Refused(f"{directory}: no sample has been written yet")
-        if by_job and not run.experiment.jobs:
+        if by_job and not run.has("jobs"):
             raise Refused(f"{directory}: ran no jobs ([[jobs]])")
         if out is not None and not out.absolute().parent.is_dir():
             raise Refused(f"-o {out}: there is no directory {out.parent}")
@@ -142,7 +141,7 @@ def _title(run: Run) -> str:
     from rich.markup import escape
 
     from odonata.experiment.units import show_time
-    from odonata.results.opened import INCOMPLETE
+    from odonata.results.run import INCOMPLETE
 
     state = "" if run.complete else f" ({INCOMPLETE[run.state]})"
     return f"[bold]{escape(run.experiment.name)}[/bold], {show_time(int(run.time[-1]))}{state}"

@@ -20,7 +20,7 @@ from odonata.commands.output import print_json, say_missing
 def command(a: Path, b: Path, as_json: bool) -> None:
     """Are the metrics of the runs A and B the same, bit for bit? If not, where? (status 1)"""
     from odonata.results import diff as differences
-    from odonata.results.opening import open as open_run
+    from odonata.results.run import open as open_run
 
     with open_run(a) as one, open_run(b) as other:
         say_missing(one, other)

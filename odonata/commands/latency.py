@@ -78,7 +78,7 @@ def report(asked: Sweep, jobs: int, out: Path | None, plot: Path | None, as_json
     from pdes.transport import world
 
     if plot is not None:
-        from odonata.figures.machine import check_name
+        from odonata.figures.style import check_name
 
         check_name(plot)  # before the work, not after it
     ran, kept = fill(LoadLatency(), asked, out, jobs)

@@ -13,7 +13,7 @@ from odonata.experiment.terminal import plain_console
 from pdes.shown import HIDDEN, say
 
 if TYPE_CHECKING:
-    from odonata.results.opened import Opened
+    from odonata.results.run import Run
 
 
 def print_json(facts: Any) -> None:
@@ -49,7 +49,7 @@ def command_seconds() -> float | None:
         return None
 
 
-def say_missing(*runs: Opened) -> None:
+def say_missing(*runs: Run) -> None:
     """Print on stderr which plug-ins of these runs are missing."""
     for run in runs:
         if run.missing:

@@ -43,9 +43,8 @@ def command(
 def show(
     directory: Path, number: int | None, plot: Path | None, csv: Path | None, as_json: bool
 ) -> None:
-    from odonata.figures.machine import check_name
-    from odonata.results.opening import open as open_run
-    from odonata.results.schedule_run import ScheduleRun
+    from odonata.figures.style import check_name
+    from odonata.results.run import open as open_run
 
     if plot is not None:
         check_name(plot)
@@ -53,7 +52,7 @@ def show(
         raise Refused(f"--csv {csv}: there is no directory {csv.parent}")
     with open_run(directory) as run:
         say_missing(run)
-        if isinstance(run, ScheduleRun):
+        if not run.has("network"):
             raise Refused(f'{directory}: fidelity = "job": there are no packets to follow')
         trace = run.packet_trace
         if csv is not None:

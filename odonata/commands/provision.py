@@ -128,7 +128,7 @@ def changed_inputs(changes: Sequence[str]) -> Inputs:
 
 
 def _draw(out: Path, figures: Mapping[str, Callable[[], Any]]) -> list[Path]:
-    from odonata.figures.network import save, style
+    from odonata.figures.style import save, style
 
     out.mkdir(parents=True, exist_ok=True)
     drawn = []

@@ -134,7 +134,7 @@ def check_outputs(
     if out is not None and out.exists() and any(out.iterdir()) and not overwrite:
         raise Refused(f"-o {out}: there is something in it: name another, or add --overwrite")
     if plot is not None:
-        from odonata.figures.machine import check_name
+        from odonata.figures.style import check_name
 
         check_name(plot)
 

@@ -59,7 +59,8 @@ def hours_table(found: Regulated) -> Any:
     """Returns what the hours came to."""
     from rich.table import Table
 
-    from odonata.results.market_measures import money, qos_words
+    from odonata.results.market_measures import qos_words
+    from odonata.results.register import money
 
     it, rules = found.measures, found.runs[0].market.rules
     hours = sum(hour.hours for one in found.runs for hour in one.market.judged_hours)

@@ -30,8 +30,7 @@ def command(directory: Path, out: Path | None, kind: str) -> None:
 
 def write(directory: Path, out: Path | None, kind: str) -> Path:
     """Writes the page, or a directory of figures; returns where it is."""
-    from odonata.results.opening import open as open_run
-    from odonata.results.schedule_run import ScheduleRun
+    from odonata.results.run import open as open_run
 
     with open_run(directory) as run:
         say_missing(run)
@@ -40,14 +39,9 @@ def write(directory: Path, out: Path | None, kind: str) -> Path:
             if target.is_dir():
                 raise Refused(f"-o {target}: is a directory; for a page, name a file")
             _writable(target.absolute().parent)
-            if isinstance(run, ScheduleRun):
-                from odonata.figures.report.schedule_page import page as of_jobs
+            from odonata.figures.report import page
 
-                text = of_jobs(run)
-            else:
-                from odonata.figures.report import page
-
-                text = page(run)
+            text = page(run)
             target.write_text(text, encoding="utf-8")
             return target
 
@@ -58,19 +52,11 @@ def write(directory: Path, out: Path | None, kind: str) -> Path:
             raise Refused(f"{directory}: no sample has been written yet, so there is no figure")
         _writable(target.absolute().parent)
         target.mkdir(exist_ok=True)
-        if isinstance(run, ScheduleRun):
-            from odonata.figures.power import Watts
-            from odonata.figures.schedule import write as write_schedule
+        from odonata.figures.picture import write as write_pictures
+        from odonata.figures.report import albums
 
-            write_schedule(run.schedule, target, kind, Watts.of_run(run))
-            if run.market is not None:
-                from odonata.figures import market
-
-                market.write(market.of_market(run.market), target, kind)
-        else:
-            from odonata.figures import contents as pictures
-
-            pictures.write(run, target, kind)
+        for subject, pictures in albums(run):
+            write_pictures(pictures, subject, target, kind)
         return target
 
 

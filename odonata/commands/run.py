@@ -21,7 +21,6 @@ from odonata.experiment.units import show_count, show_simulated
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from odonata.experiment.experiment import Experiment, JobExperiment
     from odonata.results.execution import Finished, RunOptions
     from odonata.results.kept_summary import Summary
 
@@ -64,75 +63,38 @@ def forget_report(out: Path) -> None:
     (out / "report.html").unlink(missing_ok=True)
     drawn = out / "figures"
     if drawn.is_dir():
-        from odonata.figures.contents import FIGURES, OF_JOBS, OF_TELEMETRY
-        from odonata.figures.market import PICTURES as OF_MARKET
-        from odonata.figures.power import PICTURES as OF_POWER
-        from odonata.figures.schedule import PICTURES
+        from odonata.figures.report import every_name
 
-        names = [picture.name for picture in (*FIGURES, *OF_JOBS, *OF_TELEMETRY)]
-        names += [picture.name for picture in PICTURES] + [picture.name for picture in OF_POWER]
-        names += [picture.name for picture in OF_MARKET]
-        for name in names:
+        for name in every_name():
             for kind in ("png", "svg", "pdf"):
                 (drawn / f"{name}.{kind}").unlink(missing_ok=True)
 
 
 def tables(summary: Summary) -> list[Any]:
     """Returns what people read of a run."""
-    from odonata.experiment.experiment import JobExperiment
-    from odonata.results.job_network import network_table
-    from odonata.results.job_table import job_table
-
-    made, jobs = summary.experiment, summary.jobs
-    if isinstance(made, JobExperiment):
-        return schedule_table(summary, made)
-    shown: list[Any] = [run_table(summary, made)]
-    shown += [job_table(made.machine, jobs)] if jobs else []
-    if summary.networks:
-        shown.append(network_table(summary.networks, [job.name for job in jobs]))
-        shown += _seen(summary, made)
-    return shown
-
-
-def schedule_table(summary: Summary, made: JobExperiment) -> list[Any]:
-    """Returns the heading and the table of a run of the job fidelity."""
-    from rich.table import Table
     from rich.text import Text
 
-    from odonata.results.market_measures import market_rows
-    from odonata.results.power_measures import power_rows
-    from odonata.results.schedule_rows import account_of, rows_of
-    from odonata.results.schedule_run import ScheduleRun
+    from odonata.results.job_network import network_table
+    from odonata.results.job_table import MOST_SHOWN, job_table
+    from odonata.results.summary_rows import account_of
 
-    model = made.model()
-    heading, *about = account_of(model.trace, model.nodes, model.machine, model.overrun)
-    how = f"{made.name}: {model.scheduling}" + f", {model.allocation}" * bool(model.machine)
-    how += f", {made.power.policy}" if made.power is not None else ""
-    shown = Table(title=how, title_justify="left", show_header=False, min_width=64)
-    shown.add_column()
-    shown.add_column(justify="right")
-    shown.add_column(min_width=26)
-    if summary.metrics:
-        with ScheduleRun(summary.out) as run:
-            for row in rows_of(run.measures, run.schedule):
-                shown.add_row(*row)
-            if run.power_measures is not None:
-                shown.add_section()
-                for row in power_rows(run.power_measures):
-                    shown.add_row(*row)
-            if run.market is not None:
-                shown.add_section()
-                for row in market_rows(run.market.measures, run.market):
-                    shown.add_row(*row)
-        shown.add_section()
-    _add_engine(shown, summary, f"{show_count(summary.speed or 0.0)} jobs/s")
-    return [Text(heading, "bold"), *(Text(line, "dim") for line in about), shown]
+    it = summary.measured
+    if it.performance is None:
+        model = it.cluster
+        heading, *about = account_of(model.trace, model.nodes, model.machine, model.overrun)
+        return [Text(heading, "bold"), *(Text(line, "dim") for line in about), run_table(summary)]
+    shown: list[Any] = [run_table(summary)]
+    shown += [job_table(it.network.machine, it.records)] if it.records else []
+    if it.networks and len(it.records) <= MOST_SHOWN:
+        shown.append(network_table(it.networks, [job.name for job in it.records]))
+        shown += _seen(summary)
+    return shown
 
 
 def show(finished: Finished | None, options: RunOptions, as_json: bool) -> None:
     """Print the results of a run, on one rank."""
+    from odonata.results.facts import run_facts
     from odonata.results.kept_summary import Summary
-    from odonata.results.run_facts import run_facts
     from pdes.transport import world
 
     if world().rank > 0:
@@ -168,9 +130,7 @@ def show_complete(options: RunOptions, as_json: bool) -> None:
 
 def _print(summary: Summary) -> None:
     """Print the tables of a run."""
-    from odonata.experiment.experiment import JobExperiment
-
-    plain = {"highlight": False} if isinstance(summary.experiment, JobExperiment) else {}
+    plain = {} if summary.measured.performance is not None else {"highlight": False}
     print_table(*tables(summary), markup=False, **plain)
 
 
@@ -207,45 +167,56 @@ def show_plan(options: RunOptions, as_json: bool) -> None:
     print(f"odonata: this can be run: {', '.join(parts)}, into {out}", file=sys.stderr)
 
 
-def run_table(summary: Summary, experiment: Experiment) -> Table:
+def run_table(summary: Summary) -> Table:
     """Returns a dozen rows; the report has the rest."""
     from rich.table import Table
 
-    from odonata.results.summary_rows import explained, of_run
+    from odonata.results.summary_rows import explained, sections
 
-    known, measured = summary.known, summary.measured
-    assert measured is not None
-    ranks = f"{known['ranks']} rank{'s' * (known['ranks'] > 1)}"
-    shown = Table(title=f"{experiment.name} on {ranks}", title_justify="left",
-                  show_header=False, min_width=64)  # fmt: skip
+    it, known = summary.measured, summary.known
+    shown = Table(title=_title(summary), title_justify="left", show_header=False, min_width=64)
     shown.add_column()
     shown.add_column(justify="right")
     shown.add_column(min_width=26)
-    for row in of_run(experiment, measured, known["time_ps"], known["completed"], summary.jobs):
-        shown.add_row(*row)
-    shown.caption = explained(measured) or None
-    shown.caption_justify = "left"
-    for row in _watts(summary):
-        shown.add_row(*row)
-    shown.add_section()
-    _add_engine(shown, summary, f"{show_count(known.get('events_per_second', 0.0))}/s events")
+    energy = _energy(summary)
+    for rows in sections(it, known["time_ps"], known["completed"], energy):
+        for row in rows:
+            shown.add_row(*row)
+        shown.add_section()
+    speed = f"{show_count(summary.speed or 0.0)} jobs/s"
+    if it.performance is not None:
+        speed = f"{show_count(known.get('events_per_second', 0.0))}/s events"
+        shown.caption = explained(it.performance) or None
+        shown.caption_justify = "left"
+    _add_engine(shown, summary, speed)
     return shown
 
 
-def _watts(summary: Summary) -> list[tuple[str, str, str]]:
-    """Returns what was measured of power in a run of packets, where it was kept."""
-    if summary.experiment.power is None or not summary.metrics:
+def _title(summary: Summary) -> str:
+    it, ranks = summary.measured, summary.known["ranks"]
+    made = it.experiment
+    if it.performance is not None:
+        return f"{made.name} on {ranks} rank{'s' * (ranks > 1)}"
+    parts = [it.cluster.scheduling, *[it.cluster.allocation] * bool(it.cluster.machine)]
+    parts += [] if made.power is None else [made.power.policy]
+    return f"{made.name}: {', '.join(parts)}"
+
+
+def _energy(summary: Summary) -> list[tuple[str, str, str]]:
+    """Returns a row on the energy of the network, where power was simulated and its ports kept."""
+    it = summary.measured
+    if it.performance is None or it.power is None:
         return []
-    from odonata.results.network_power import watts_rows
+    from odonata.results.network_power import energy_rows
     from odonata.results.run import Run
 
     with Run(summary.out) as run:
-        return watts_rows(run)
+        return energy_rows(run)
 
 
-def _seen(summary: Summary, made: Experiment) -> list[Table]:
+def _seen(summary: Summary) -> list[Table]:
     """Returns the table of what the scheduler saw of the network, where that was kept."""
-    if made.model().telemetry is None or not summary.metrics:
+    if summary.measured.network.telemetry is None or not summary.metrics:
         return []
     from odonata.results.run import Run
     from odonata.results.seen import seen_table, unseen

@@ -127,7 +127,7 @@ class Ran:
         return power_measures(self.power, self.model.trace, price, carbon)
 
     def facts(self) -> dict[str, Any]:
-        from odonata.results.schedule_facts import facts_of, jobs_per_second
+        from odonata.results.facts import facts_of, jobs_per_second
 
         model = self.model
         placed = model.allocation if model.machine else None
@@ -269,18 +269,19 @@ def simulated(
 
 def write_files(runs: Sequence[Ran], csv: Path | None, swf: Path | None, plot: Path | None) -> None:
     """Write the files that were asked for; with several runs, one for each, named by it."""
-    from odonata.results.schedule_table import write_csv, write_swf
+    from odonata.results.job_table import write_csv, write_swf
 
     for one in runs:
         if csv is not None:
             path = beside(csv, one.label) if len(runs) > 1 else csv
-            write_csv(one.schedule, path, one.model.trace.name, one.power)
+            taken = None if one.power is None else one.power.by_job
+            write_csv(one.schedule, path, one.model.trace.name, taken)
         if swf is not None:
             path = beside(swf, one.label) if len(runs) > 1 else swf
             write_swf(one.schedule, path, [f"Scheduling: {one.label}"])
     if plot is not None:
+        from odonata.figures.comparison import draw_schedules
         from odonata.figures.schedule import write_overview
-        from odonata.figures.schedule_comparison import draw_schedules
 
         if len(runs) > 1:
             power = {one.label: one.power for one in runs if one.power is not None}
@@ -297,7 +298,7 @@ def show(runs: Sequence[Ran], by: Sequence[str] = ()) -> None:
     """Print the trace, and tables of so many runs as the terminal is wide for."""
     from rich.text import Text
 
-    from odonata.results.schedule_rows import account_of
+    from odonata.results.summary_rows import account_of
 
     console = plain_console(highlight=False)
     if not console.is_terminal:  # a file or a pipe is as wide as it must be
@@ -366,6 +367,8 @@ def differences(runs: Sequence[Ran]) -> list[str]:
     return lines
 
 
+FIELD = {"measured_jobs": "jobs"}
+"""The figures that `Measures` calls by another name."""
 NAMES_WIDTH = 26
 """Letters that the names of measures take."""
 
@@ -375,9 +378,9 @@ def table(runs: Sequence[Ran]) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    from odonata.results.schedule_facts import jobs_per_second
-    from odonata.results.schedule_rows import (
-        FIGURES,
+    from odonata.results.facts import jobs_per_second
+    from odonata.results.summary_rows import (
+        OF_SCHEDULES,
         STATES_SHOWN,
         fewest_rows,
         molded_rows,
@@ -388,11 +391,17 @@ def table(runs: Sequence[Ran]) -> Any:
     shown.add_column("", no_wrap=True, style="dim")
     for one in runs:
         shown.add_column(Text(one.label), justify="right", no_wrap=True)
-    for at, figure in enumerate(FIGURES):
+    for at, figure in enumerate(OF_SCHEDULES):
         if at == STATES_SHOWN and any(one.schedule.molds is not None for one in runs):
             shown.add_row("molded", *(dict(it[:2] for it in molded_rows(one.schedule)).get(
                 "molded", "-") for one in runs))  # fmt: skip
-        shown.add_row(figure.name, *(figure.text(figure.of(one.measures)) for one in runs))
+        shown.add_row(
+            figure.name,
+            *(
+                figure.text(getattr(one.measures, FIELD.get(figure.path, figure.path)))
+                for one in runs
+            ),
+        )
     for rows in zip(*(spread_rows(one.schedule) for one in runs), strict=True):
         shown.add_row(rows[0][0], *(row[1] for row in rows))
     for fewest in zip(*(fewest_rows(one.schedule) for one in runs), strict=True):

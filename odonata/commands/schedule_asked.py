@@ -116,6 +116,6 @@ def check_outputs(csv: Path | None, swf: Path | None, plot: Path | None) -> None
         if path is not None and not path.absolute().parent.is_dir():
             raise Refused(f"{option} {path}: there is no directory {path.parent}")
     if plot is not None:
-        from odonata.figures.machine import check_name
+        from odonata.figures.style import check_name
 
         check_name(plot)

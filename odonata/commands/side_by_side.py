@@ -1,5 +1,6 @@
 """Runs side by side, whatever they simulated: a column per run, or per group of runs that differ
-only in their seed, with means and confidence intervals; and changes against the first.
+only in their seed, with means and confidence intervals; and changes against the first. Rows are the
+figures of the register that any of the runs has.
 
 Changes are relative: a utilisation that goes from 40 % to 50 % has changed by +25 %.
 """
@@ -7,12 +8,28 @@ Changes are relative: a utilisation that goes from 40 % to 50 % has changed by +
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from odonata.results.opened import Opened
+from odonata.experiment.units import show_duration, show_time
+from odonata.results.job_table import by_pattern
+from odonata.results.measured import Measured
+from odonata.results.register import (
+    FIGURES,
+    JOB_FIGURES,
+    JOBS,
+    LOAD,
+    MARKET,
+    NETWORK,
+    POWER,
+    SCHEDULE,
+    Figure,
+    misleads,
+)
+from odonata.results.run import INCOMPLETE, Run
 from odonata.results.statistics import Interval, difference, interval
+from odonata.results.summary_rows import simulated_text, still
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,14 +43,6 @@ INDIFFERENT = (SEED, "name", "about", "plugins", "run.protocol", "run.checkpoint
 """Settings in which the runs of a group may differ; and those of [metrics]."""
 
 
-class Figure(NamedTuple):
-    """A row of the table: its name in JSON, its name for people, and how a value is written."""
-
-    path: str
-    name: str
-    text: Callable[[float], str]
-
-
 class Column(NamedTuple):
     """A run beside others. `label` is the user's name for it, as short as is clear; `values` are
     those of its figures by path, None where there is none, such as the latency of no packet; `said`
@@ -41,7 +50,7 @@ class Column(NamedTuple):
     means of a steady state, and are none."""
 
     label: str
-    run: Opened
+    run: Run
     values: Mapping[str, float | None]
     said: Mapping[str, str]
     facts: Mapping[str, Any]
@@ -109,7 +118,7 @@ def each(columns: Sequence[Column]) -> list[Group]:
     return [Group(column.label, (column,)) for column in columns]
 
 
-def _settings(run: Opened) -> tuple[tuple[str, str], ...]:
+def _settings(run: Run) -> tuple[tuple[str, str], ...]:
     return tuple((path, value) for path, value in run.experiment.written().items()
                  if path not in INDIFFERENT and not path.startswith("metrics."))  # fmt: skip
 
@@ -128,7 +137,7 @@ def labels_of(directories: Sequence[Any]) -> list[str]:
     return names if len(set(names)) == len(names) else [str(path) for path in directories]
 
 
-def differences(runs: Sequence[Opened]) -> dict[str, list[str]]:
+def differences(runs: Sequence[Run]) -> dict[str, list[str]]:
     """Returns the settings that are not the same in all runs, by key, as a file would have them."""
     asked = asked_of(runs)
     paths = dict.fromkeys(path for each in asked for path in each)
@@ -136,7 +145,7 @@ def differences(runs: Sequence[Opened]) -> dict[str, list[str]]:
     return {path: found for path, found in values.items() if len(set(found)) > 1}
 
 
-def asked_of(runs: Sequence[Opened]) -> list[dict[str, str]]:
+def asked_of(runs: Sequence[Run]) -> list[dict[str, str]]:
     """Returns the settings of each run. Jobs are known by their names, where all have one of their
     own, and else by their numbers. One of [[jobs]] or [[traffic]] that not all runs have is one
     setting, what it is called, or else what it does."""
@@ -200,6 +209,137 @@ def relative(value: float | None, first: float | None) -> float | None:
     return value / first - 1
 
 
+# -- which figures, and what they are of each run
+
+FEW = 6
+"""The most jobs of which each has rows of its own."""
+ORDER = (JOBS, SCHEDULE, POWER, MARKET, NETWORK)
+
+
+def columns_of(labels: Sequence[str], runs: Sequence[Run]) -> tuple[list[Column], list[Figure]]:
+    """Returns the runs as columns, and the figures that are their rows."""
+    found = [Measured.of_run(run) for run in runs]
+    values = [_values(run, it) for run, it in zip(runs, found, strict=True)]
+    named = [figure for kind in ORDER for figure in [*_declared(kind, found), *_named(kind, found)]]
+    shown = [figure for figure in named if figure.everywhere
+             or any(each.get(figure.path) is not None for each in values)]  # fmt: skip
+    causes = [it for it in shown if it.path.startswith("violations.")]
+    silent = [it for it in causes if not any(each.get(it.path) for each in values)]
+    shown = [it for it in shown if it not in silent]
+    columns = [_column(label, run, it, known, shown, found) for label, run, it, known in
+               zip(labels, runs, found, values, strict=True)]  # fmt: skip
+    return columns, shown
+
+
+def _declared(kind: str, found: Sequence[Measured]) -> Iterator[Figure]:
+    """Returns the figures of a kind that apply: where all runs have jobs, no loads."""
+    with_jobs, packets = all(it.schedule for it in found), any(it.performance for it in found)
+    applies = {JOBS: packets and any(it.records for it in found), NETWORK: packets,
+               SCHEDULE: not packets, POWER: True, MARKET: True}[kind]  # fmt: skip
+    for figure in FIGURES:
+        loads = figure.steady == LOAD or figure.path == "offered"
+        if figure.kind == kind and applies and not (loads and with_jobs):
+            yield figure
+
+
+def _named(kind: str, found: Sequence[Measured]) -> Iterator[Figure]:
+    """Returns the figures of jobs by their pattern and, where there are few, of each by name; of
+    several of one name the first."""
+    if kind != JOBS:
+        return
+    for pattern in dict.fromkeys(job.pattern for it in found for job in it.records):
+        yield Figure(f"jobs.run_time_us.{pattern}", f"  of {pattern} (us)", JOBS, "{:,.1f}")
+    names = dict.fromkeys(job.name for it in found for job in it.records)
+    for name in names if len(names) <= FEW else ():
+        for one in JOB_FIGURES:
+            if one.path != "jobs.waiting_ps":
+                yield Figure(_of_job(name, one), f"  {name}: {one.title}", JOBS, one.form)
+
+
+def _of_job(name: str, one: Figure) -> str:
+    """Returns the path of a figure of one job, with the unit in which it is shown."""
+    path = one.path.removeprefix("jobs.")
+    stem = path.removesuffix("_ps") if one.unit in ("us", "ns") else path
+    return f"jobs.{name}.{stem}_{one.unit}" if stem != path else f"jobs.{name}.{path}"
+
+
+def _values(run: Run, it: Measured) -> dict[str, float | None]:
+    """Returns the figures of a run, by their paths: none before the first sample, and no loads
+    before its warm-up is over."""
+    if it.performance is not None and not len(run.times):
+        return {}
+    found = {figure.path: figure.value(it) for figure in FIGURES}
+    if it.performance is None:
+        return found
+    if not it.performance.measured_packets:
+        found |= {path: None for path in found if path.endswith("_latency_ns")}
+    if not it.performance.packets:
+        found["mean_hops"] = None
+    if it.records or not begun(run):
+        found |= {"offered": None, "throughput": None}
+    for pattern, ps in by_pattern(it.records).items():
+        found[f"jobs.run_time_us.{pattern}"] = ps / 1e6
+    names = [job.name for job in it.records]
+    for at, name in enumerate(names if len({*names}) <= FEW else ()):
+        for one in JOB_FIGURES if names.index(name) == at else ():
+            column = one.path.removeprefix("jobs.")
+            value = float(run.jobs[column][at]) if column in run.jobs else math.nan
+            found[_of_job(name, one)] = value * one.scale if value >= 0 else None
+    return found
+
+
+def begun(run: Run) -> bool:
+    """Tells whether a run of packets reached the measurement."""
+    return run.reached_ps > run.network.warmup_ps
+
+
+def _column(
+    label: str, run: Run, it: Measured, values: Mapping[str, float | None],
+    shown: Sequence[Figure], found: Sequence[Measured],
+) -> Column:  # fmt: skip
+    state = "complete" if run.complete else "INCOMPLETE"
+    if it.performance is None:
+        said = {"state": state, "digest": (run.digest or "-")[:12]}
+        return Column(label, run, values, said, {"reached_us": run.reached, "notes": [
+            *_notes(label, run, it)]})  # fmt: skip
+    judged = it.performance.steadiness if begun(run) and not it.records else None
+    verdict = "" if judged is None else judged.verdict
+    said = {"simulated": simulated_text(run.experiment.run.end, run.simulated_ps), "state": state}
+    if not all(each.records for each in found):
+        said["steady state"] = verdict or "-"
+    facts = {
+        "reached_ps": run.reached_ps,
+        "simulated_ps": run.simulated_ps,
+        "saturated": None if judged is None else it.performance.saturated,
+        "steadiness": None if judged is None else asdict(judged),
+        "notes": [*_notes(label, run, it)],
+    }
+    marked = frozenset(figure.path for figure in shown if misleads(verdict, figure.path))
+    return Column(label, run, values, said, facts, marked)
+
+
+def _notes(label: str, run: Run, it: Measured) -> Iterator[str]:
+    """Returns what a reader must know before reading the figures of a run."""
+    if not run.complete:
+        reached, rest = f"{show_duration(run.reached / 1e6)} simulated", ""
+        if it.performance is not None:
+            reached = show_time(run.reached_ps)
+            rest = f"{' ' if run.experiment.run.end else ' and '}{still(run.experiment)}"
+        yield f"{label}: INCOMPLETE: {reached}{rest}; {INCOMPLETE[run.state]}"
+    if it.performance is None:
+        return
+    found = it.performance.steadiness
+    if begun(run) and not it.records and found.marked:
+        yield f"{label}: {found.verdict}: {found.why} (* not a mean of a steady state)"
+    if not it.performance.measured_packets:
+        yield f"{label}: no packet was measured"
+
+
+def notes(columns: Sequence[Column]) -> list[str]:
+    """Returns what a reader must know before reading the figures."""
+    return [line for column in columns for line in column.facts["notes"]] + same_runs(columns)
+
+
 def same_runs(columns: Sequence[Column]) -> list[str]:
     """Returns a note for runs that have the same digest."""
     same: dict[str, list[str]] = {}
@@ -227,9 +367,9 @@ def comparison(
                 "label": column.label, "path": str(column.run.path),
                 "name": column.run.experiment.name, "complete": column.run.complete,
                 **column.facts, "digest": column.run.digest,
-                "figures": {it.path: column.values.get(it.path) for it in figures},
-                "change": {it.path: relative(column.values.get(it.path),
-                                             first.values.get(it.path)) for it in figures},
+                "figures": {it.compared: column.values.get(it.path) for it in figures},
+                "change": {it.compared: relative(column.values.get(it.path),
+                                                 first.values.get(it.path)) for it in figures},
             }
             for column in columns
         ],
@@ -241,8 +381,8 @@ def comparison(
 
 
 def _group_facts(group: Group, base: Group, figures: Sequence[Figure]) -> dict[str, Any]:
-    means = {it.path: group.mean(it.path) for it in figures}
-    changes = {it.path: change(group, base, it.path) for it in figures}
+    means = {it.compared: group.mean(it.path) for it in figures}
+    changes = {it.compared: change(group, base, it.path) for it in figures}
     return {
         "label": group.label,
         "runs": [column.label for column in group.columns],
@@ -308,7 +448,7 @@ def _table(groups: Sequence[Group], figures: Sequence[Figure], keys: Sequence[st
         means = [group.mean(figure.path) for group in groups]
         if any(mean.of for mean in means):
             changes = [change(group, groups[0], figure.path) for group in groups]
-            add(figure.name, [mean_text(figure, mean) + group.mark(figure.path)
+            add(figure.head, [mean_text(figure, mean) + group.mark(figure.path)
                               for group, mean in zip(groups, means, strict=True)],
                 [change_text(it) for it in changes])  # fmt: skip
     return shown
@@ -339,6 +479,21 @@ def percent(part: float | None) -> str:
     if abs(part) < 5e-4:
         return "0%" if part == 0 else "±0.0%"
     return f"{part:+,.0%}" if abs(part) >= 10 else f"{part:+.1%}"
+
+
+def show(groups: Sequence[Group], figures: Sequence[Figure], notes: Sequence[str]) -> None:
+    """Print the comparison."""
+    from odonata.experiment.terminal import plain_console
+
+    console = plain_console(highlight=False, markup=False)
+    if not console.is_terminal:  # a file or a pipe is as wide as it must be
+        console.width = 100_000
+    for shown in tables(groups, figures, console):
+        console.print(shown)
+        console.print()
+    for note in notes:
+        console.print(note, style="bold", markup=False, soft_wrap=True)
+    console.print(about_changes(groups), style="dim", markup=False, soft_wrap=True)
 
 
 def about_changes(groups: Sequence[Group]) -> str:

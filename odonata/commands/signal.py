@@ -107,7 +107,7 @@ def report(
     check(file, synthetic, [name for name, value in made.items() if value is not None], repair)
     check_out(csv, overwrite)
     if plot is not None:
-        from odonata.figures.machine import check_name
+        from odonata.figures.style import check_name
 
         check_name(plot)
     if file is not None:

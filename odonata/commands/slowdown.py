@@ -27,11 +27,10 @@ def command(directory: Path, as_json: bool) -> None:
 def show(directory: Path, as_json: bool) -> None:
     """Measure slowdowns, and print them."""
     from odonata.results.alone import measure, slowdowns
-    from odonata.results.opening import open as open_run
-    from odonata.results.run import Run
+    from odonata.results.run import open as open_run
 
     with open_run(directory) as run:
-        if not isinstance(run, Run) or not run.experiment.jobs:
+        if not (run.has("network") and run.has("jobs")):
             raise Refused(f"{directory}: ran no jobs with packets that could be slowed down")
         alone = measure(run)
         records = run.job_records

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from odonata.commands.output import print_json, print_table
+from odonata.results.register import figure as figure_of
 from odonata.study.filling import fill
 from odonata.sweeps.optimising import TRIALS, Search, SearchPlan, asked_of
-from odonata.sweeps.outcomes import plus_minus, shown
+from odonata.sweeps.outcomes import plus_minus
 from pdes.errors import Fault
 from pdes.replacing import write_whole
 from pdes.transport import together, world
@@ -73,7 +74,7 @@ def _table(asked: SearchPlan, best: Sequence[Any], starred: Sequence[bool]) -> A
     from rich.table import Table
     from rich.text import Text
 
-    keys, how = [space.key for space in asked.spaces], shown(asked.figure)
+    keys, how = [space.key for space in asked.spaces], figure_of(asked.figure)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for head in ("trial", *keys, how.title, "of"):
         table.add_column(Text(head), justify="left" if head in keys else "right", no_wrap=True)

@@ -83,7 +83,7 @@ def report(
     if out is not None:
         check_out(out, overwrite)
     if plot is not None:
-        from odonata.figures.machine import check_name
+        from odonata.figures.style import check_name
 
         check_name(plot)
     source = Source("" if file is None else str(file), model, format, jobs, nodes, first, load,

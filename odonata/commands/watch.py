@@ -22,11 +22,10 @@ from odonata.commands.group import SETTINGS
 from odonata.experiment.terminal import plain_console
 from odonata.experiment.units import show_count, show_duration, show_time
 from odonata.jobs.schedule import STATES
-from odonata.results.derived import simulated, system
+from odonata.results.derived import system
 from odonata.results.job_table import tally
-from odonata.results.opening import open as open_run
 from odonata.results.run import Run
-from odonata.results.schedule_run import ScheduleRun
+from odonata.results.run import open as open_run
 from pdes.join import claimed, status_of
 from pdes.stream import COMPLETE, DIED, FAILED, NAME, STOPPED
 
@@ -86,20 +85,20 @@ def frame(path: Path) -> Frame:
         else:
             state = Text("running", "cyan")
         over = status in (COMPLETE, STOPPED, FAILED, DIED)
-        heading = (_of_jobs(run, state) if isinstance(run, ScheduleRun)
-                   else _heading(run, state, over))  # fmt: skip
+        packets = run.has("network")
+        heading = _heading(run, state, over) if packets else _of_jobs(run, state)
         rows: list[RenderableType] = [heading]
         if run.missing:
             rows.append(Text(run.missing, "yellow"))
         if len(run.time):
-            rows.append(_queue(run) if isinstance(run, ScheduleRun) else _series(run))
+            rows.append(_series(run) if packets else _queue(run))
         return Frame(Group(*rows), over)
 
 
 def _heading(run: Run, state: Text, over: bool) -> RenderableType:
     end, reached = run.experiment.run.end, run.reached_ps
-    counts = tally(run.job_records, reached) if run.experiment.jobs else None
-    reached = simulated(run)
+    counts = tally(run.job_records, reached) if run.has("jobs") else None
+    reached = run.simulated_ps
     done = reached / end if end else 1.0
     if end is None:
         done = counts.done / sum(counts) if counts else float(run.complete)
@@ -116,7 +115,7 @@ def _heading(run: Run, state: Text, over: bool) -> RenderableType:
     return Group(name, line, Text(f"jobs: {counts}")) if counts else Group(name, line)
 
 
-def _of_jobs(run: ScheduleRun, state: Text) -> RenderableType:
+def _of_jobs(run: Run, state: Text) -> RenderableType:
     """Returns the heading of a run of the job fidelity: how many of its jobs are done."""
     counts = np.bincount(run.schedule.state, minlength=len(STATES))
     done = int(run.schedule.done.sum()) / max(1, len(run.schedule))
@@ -128,13 +127,13 @@ def _of_jobs(run: ScheduleRun, state: Text) -> RenderableType:
     return Group(name, line, Text(f"jobs: {listed}"))
 
 
-def _queue(run: ScheduleRun) -> RenderableType:
+def _queue(run: Run) -> RenderableType:
     """Returns the queue and the busy nodes of the latest samples."""
     shown = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2))
     for _ in range(3):
         shown.add_column(no_wrap=True)
     last = run.system.isel(time=slice(-SAMPLES, None))
-    for name, word, most in (("busy_nodes", "nodes in use", run.nodes), ("queue", "queue", 0),
+    for name, word, most in (("busy_nodes", "nodes in use", run.n_nodes), ("queue", "queue", 0),
                              ("running", "running", 0)):  # fmt: skip
         values = last[name].data[:, 0].astype(np.float64)
         words = f"{values[-1]:,.0f}" + (f" of {most:,}" if most else " jobs")

@@ -88,6 +88,11 @@ class Described(ABC):
         """Tells whether a key applies to it."""
         return True
 
+    @property
+    @abstractmethod
+    def facets(self) -> tuple[str, ...]:
+        """Returns what is simulated, of network, jobs, power and market."""
+
     @abstractmethod
     def _parts(self, section: str) -> Iterator[tuple[str, Any, int]]:
         """Returns the sections of one kind that apply, as a file names them: their objects, and how
@@ -135,6 +140,10 @@ class Experiment(Described):
         if not self.traffic and not self.jobs:
             usual = Traffic(message_bytes=self.network.packet_bytes)
             object.__setattr__(self, "traffic", (usual,))
+
+    @property
+    def facets(self) -> tuple[str, ...]:
+        return ("network", *["jobs"] * bool(self.jobs), *_optional(self))
 
     def model(self) -> Network:
         """Returns the network, for the engine. Refused with all that is wrong with it."""
@@ -209,6 +218,10 @@ class JobExperiment(Described):
     """What the grid asks, and who bids for it; None: it asks nothing."""
     tick: ClassVar[str] = "us"
 
+    @property
+    def facets(self) -> tuple[str, ...]:
+        return ("jobs", *_optional(self))
+
     def model(self) -> Cluster:
         """Returns the machine and its jobs, for the engine; the trace is read now. Refused with
         what is wrong with it."""
@@ -250,6 +263,10 @@ class JobExperiment(Described):
         parts = (getattr(self, section) if optional else None,)
         if section in (*OF_JOB_RUNS, "trace") or any(part is not None for part in parts):
             yield section, getattr(self, section), 1
+
+
+def _optional(made: Experiment | JobExperiment) -> tuple[str, ...]:
+    return tuple(name for name in ("power", "market") if getattr(made, name) is not None)
 
 
 OF_JOB_RUNS = {

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.ticker import FuncFormatter
 
-from odonata.figures.network import Floats, dress, thousands
+from odonata.figures.style import Floats, dress, thousands
 from odonata.jobs.schedule import Schedule
 from odonata.results.schedule_series import first_us, until_us
 from odonata.traces.clock import WallClock
@@ -19,7 +19,7 @@ from odonata.traces.trace import SECOND, Whole
 MOST_STEPS = 1200
 """The largest number of steps of a curve over time; more changes than that are merged, exactly."""
 UNITS = ((86400 * SECOND, "days"), (3600 * SECOND, "hours"), (60 * SECOND, "minutes"),
-         (SECOND, "s"))  # fmt: skip
+         (SECOND, "s"), (1000, "ms"), (1, "µs"))  # fmt: skip
 
 
 @dataclass(frozen=True)

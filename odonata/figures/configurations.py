@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from odonata.experiment.units import show_power
-from odonata.figures.network import (
+from odonata.figures.style import (
     BLUE,
     FAINT,
     GREEN,

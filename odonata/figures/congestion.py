@@ -18,7 +18,9 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
 
 from odonata.figures.jobs import fullest
-from odonata.figures.network import (
+from odonata.figures.network import once
+from odonata.figures.placement import FEW, IDLE, MOST_SQUARES, job_colours
+from odonata.figures.style import (
     BLUE,
     DOT,
     FAINT,
@@ -29,11 +31,9 @@ from odonata.figures.network import (
     Floats,
     cumulated,
     dress,
-    once,
     say,
     thousands,
 )
-from odonata.figures.placement import FEW, IDLE, MOST_SQUARES, job_colours
 from odonata.results.derived import CLASSES
 from odonata.results.operator_counters import MATERIALS
 

@@ -1,20 +1,13 @@
-"""The pictures of a report: which figures, in reading order, with the title and caption of each.
-
-A caption says how to read a figure and what was measured. Where a run has nothing for a figure, a
-sentence says why instead.
-"""
+"""The pictures of a run of packets: which figures, in reading order, with their captions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from odonata.experiment.units import show_bandwidth, show_time
 from odonata.figures import inputs
@@ -24,6 +17,7 @@ from odonata.figures import placement as placements
 from odonata.figures import seen as sights
 from odonata.figures.congestion import congestion_map, map_size, marked, router_stalls
 from odonata.figures.network import in_short, shares, span_ps
+from odonata.figures.picture import Picture
 from odonata.jobs.placement import Placement
 from odonata.results import derived
 from odonata.results.derived import input_counters, recorded, tile_samples
@@ -36,22 +30,6 @@ if TYPE_CHECKING:
 
 SIZE, SQUARE = (5.8, 3.3), (5.8, 4.7)
 """The size in inches: a column and a half of a paper, half of a page of the report."""
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A figure with its title and caption. `caption` says how to read it and what was measured;
-    `missing` why there is none, or an empty text."""
-
-    name: str
-    section: str
-    title: str
-    draw: Callable[[Run, Axes], None]
-    caption: Callable[[Run], str]
-    missing: Callable[[Run], str]
-    size: tuple[float, float] | Callable[[Run], tuple[float, float]] = SIZE
-    wide: bool = False
-    """Whether it takes the full width of the page."""
 
 
 def _no_jobs(run: Run) -> str:
@@ -286,54 +264,55 @@ def _of_longest(run: Run) -> str:
 
 JOBS, TIME, LATENCY, GROUPS, LINKS = "Jobs", "Over time", "Latency", "Between groups", "Links"
 INSIDE = "Inside the routers"
-OF_JOBS: Sequence[Picture] = (
+OF_JOBS: Sequence[Picture[Run]] = (
     Picture("timeline", JOBS, "When they ran", job_figures.timeline, _of_timeline, _no_samples,
-            job_figures.timeline_size, wide=True),
+            job_figures.timeline_size, always_wide=True),
     Picture("seats", JOBS, "Placement", _placed, _of_placement, _no_jobs, _placement_size,
-            wide=True),
-    Picture("talk", JOBS, "Run time", job_figures.talk, _of_talk, _none_done),
-    Picture("held", JOBS, "Nodes in use", job_figures.held, _of_held, _no_samples),
+            always_wide=True),
+    Picture("talk", JOBS, "Run time", job_figures.talk, _of_talk, _none_done, SIZE),
+    Picture("held", JOBS, "Nodes in use", job_figures.held, _of_held, _no_samples, SIZE),
 )  # fmt: skip
 """Returns the pictures of a run that has jobs."""
-FIGURES: Sequence[Picture] = (
-    Picture("load", TIME, "Offered and accepted load", figures.load, _of_load, _no_samples),
-    Picture("latency-time", TIME, "Latency", figures.latency, _of_latency, _no_packets),
-    Picture("utilisation-time", TIME, "Utilisation", figures.busy, _of_busy, _no_links),
-    Picture("stalled-time", TIME, "Stalls", figures.stalled, _of_stalled, _no_links),
-    Picture("latency", LATENCY, "Distribution", figures.latencies, _of_latencies, _no_packets),
-    Picture("latency-tail", LATENCY, "Tail", figures.tail, _of_tail, _no_packets),
+FIGURES: Sequence[Picture[Run]] = (
+    Picture("load", TIME, "Offered and accepted load", figures.load, _of_load, _no_samples, SIZE),
+    Picture("latency-time", TIME, "Latency", figures.latency, _of_latency, _no_packets, SIZE),
+    Picture("utilisation-time", TIME, "Utilisation", figures.busy, _of_busy, _no_links, SIZE),
+    Picture("stalled-time", TIME, "Stalls", figures.stalled, _of_stalled, _no_links, SIZE),
+    Picture("latency", LATENCY, "Distribution", figures.latencies, _of_latencies, _no_packets,
+            SIZE),
+    Picture("latency-tail", LATENCY, "Tail", figures.tail, _of_tail, _no_packets, SIZE),
     Picture("traffic", GROUPS, "Traffic", figures.traffic, _of_traffic, _no_groups, SQUARE),
     Picture("cables", GROUPS, "On the cables", figures.cables, _of_cables, _no_cables, SQUARE),
     Picture("links", LINKS, "Utilisation of every link", figures.link_load,
-            _of_link_load, _no_ports),
+            _of_link_load, _no_ports, SIZE),
     Picture("link-stalls", LINKS, "Stalls of every link", figures.link_stalls,
-            _of_link_stalls, _no_ports),
+            _of_link_stalls, _no_ports, SIZE),
     Picture("router-stalls", LINKS, "Stall-to-flit ratio of routers", router_stalls,
-            _of_router_stalls, _no_tiles),
+            _of_router_stalls, _no_tiles, SIZE),
     Picture("group-stalls", LINKS, "Stalls of groups over time", figures.group_stalls,
-            _of_group_stalls, _no_links),
+            _of_group_stalls, _no_links, SIZE),
     Picture("congestion-map", LINKS, "Congestion map", congestion_map, _of_congestion, _no_tiles,
-            map_size, wide=True),
+            map_size, always_wide=True),
 )  # fmt: skip
 
 
-OF_CROSSBARS: Sequence[Picture] = (
+OF_CROSSBARS: Sequence[Picture[Run]] = (
     Picture("input-waits", INSIDE, "What first packets waited for", inputs.causes, _of_causes,
-            _no_ports),
+            _no_ports, SIZE),
     Picture("longest-waits", INSIDE, "Longest wait of every input", inputs.longest, _of_longest,
-            _no_ports),
+            _no_ports, SIZE),
 )  # fmt: skip
 """The pictures of a run whose routers have crossbars."""
 
 
-OF_TELEMETRY: Sequence[Picture] = (
+OF_TELEMETRY: Sequence[Picture[Run]] = (
     Picture("seen", JOBS, "What the scheduler saw", sights.seen_maps, sights.caption,
-            _nothing_seen, sights.size, wide=True),
+            _nothing_seen, sights.size, always_wide=True),
 )  # fmt: skip
 """The pictures of a run whose scheduler reads the network."""
 
 
-def of(run: Run) -> Sequence[Picture]:
+def of(run: Run) -> Sequence[Picture[Run]]:
     """Returns the pictures of a run, in reading order."""
     found = [*FIGURES, *(OF_CROSSBARS if run.network.switched else ())]
     if not run.network.workload:
@@ -341,23 +320,3 @@ def of(run: Run) -> Sequence[Picture]:
     sent = "What nodes sent and took in"
     of_jobs = [*OF_JOBS[:2], *(OF_TELEMETRY if run.seen else ()), *OF_JOBS[2:]]
     return [*of_jobs, *(replace(it, title=sent) if it.name == "load" else it for it in found)]
-
-
-def drawn(run: Run, picture: Picture) -> Figure:
-    """Draw a picture, within `style`, and only where nothing is `missing`."""
-    size = picture.size(run) if callable(picture.size) else picture.size
-    figure = Figure(figsize=size, facecolor="white", layout="constrained")
-    FigureCanvasAgg(figure)
-    picture.draw(run, figure.subplots())
-    return figure
-
-
-def write(run: Run, directory: Path, kind: str) -> list[Path]:
-    """Save all figures for which a run has data, each in a file."""
-    paths = []
-    with figures.style():
-        for picture in of(run):
-            if not picture.missing(run):
-                paths.append(directory / f"{picture.name}.{kind}")
-                figures.save(drawn(run, picture), paths[-1], kind)
-    return paths

@@ -8,7 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from odonata.figures.network import BLUE, ORANGE, PURPLE, dress, span_ps
+from odonata.figures.network import span_ps
+from odonata.figures.style import BLUE, ORANGE, PURPLE, dress
 from odonata.results.derived import input_counters
 from odonata.results.input_waits import CAUSES, input_waits
 

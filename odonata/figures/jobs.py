@@ -12,7 +12,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
-from odonata.figures.network import (
+from odonata.figures.network import once
+from odonata.figures.style import (
     BLUE,
     DASHES,
     FAINT,
@@ -24,7 +25,6 @@ from odonata.figures.network import (
     PURPLE,
     Floats,
     dress,
-    once,
     thousands,
     top,
 )

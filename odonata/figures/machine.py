@@ -18,12 +18,9 @@ from matplotlib.collections import EllipseCollection, LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from pdes.errors import Refused
+from odonata.figures.style import FAINT, INK, Floats, check_name
 from topology import Dragonfly
 
-Floats = npt.NDArray[np.float64]
-
-FORMATS = ("png", "svg", "pdf")
 MOST_GROUPS, MOST_ROUTERS = 40, 1500
 """The largest number of routers of a machine that is drawn router by router."""
 LARGEST_RING = 24
@@ -31,15 +28,7 @@ LARGEST_RING = 24
 MOST_LINES, MOST_COPIES, MOST_CHORDS = 6000, 6, 60_000
 """The largest numbers of faint lines, of cables between two groups that are drawn separately, and
 of local cables."""
-INK, OWN, LOCAL, FAINT, NODE = "#22303c", "#d1495b", "#7d93a8", "#b9c3cc", "#9fb1c1"
-
-
-def check_name(path: Path) -> None:
-    """Refuse a file that cannot be drawn to."""
-    if path.suffix.lstrip(".").lower() not in FORMATS:
-        raise Refused(f"--plot {path}: the name must end in .{', .'.join(FORMATS)}")
-    if not path.absolute().parent.is_dir():
-        raise Refused(f"--plot {path}: there is no directory {path.parent}")
+OWN, LOCAL, NODE = "#d1495b", "#7d93a8", "#9fb1c1"
 
 
 def draw(machine: Dragonfly, path: Path) -> None:

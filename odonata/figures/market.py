@@ -8,7 +8,7 @@ the hours of one run, or of several together. `PICTURES` has them in reading ord
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +23,10 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from odonata.experiment.units import show_power
 from odonata.figures.clock import clock_of
-from odonata.figures.network import (
+from odonata.figures.picture import Picture, Size
+from odonata.figures.placement import job_colours
+from odonata.figures.power import LEGEND, PALE, unit_of
+from odonata.figures.style import (
     BLUE,
     DASHES,
     FAINT,
@@ -40,8 +43,6 @@ from odonata.figures.network import (
     thousands,
     top,
 )
-from odonata.figures.placement import job_colours
-from odonata.figures.power import LEGEND, PALE, unit_of
 from odonata.jobs.schedule import TO_COME
 from odonata.results.market import HourFacts, Market
 from odonata.results.schedule_series import binned
@@ -376,18 +377,6 @@ def costs(shown: Hours, part: FigureBase) -> None:
 # -- all of them
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A figure of a market: its name, title and caption, what draws it, and why there is none."""
-
-    name: str
-    title: str
-    caption: str
-    draw: Callable[[Hours, Any], None]
-    missing: Callable[[Hours], str]
-    size: tuple[float, float]
-
-
 def _none_measured(shown: Hours) -> str:
     seen = any(len(market.tracking.time_us) for market in shown.markets)
     return "" if seen and shown.every else "Power has not been measured yet."
@@ -405,24 +394,30 @@ def _no_limits(shown: Hours) -> str:
     return _no_types(shown) or ("" if _by_name(shown) else "No job has a limit to be late by.")
 
 
-PICTURES: Sequence[Picture] = (
-    Picture("tracking", "Power and its target", "What all nodes drew, interval by interval, and "
-            "what they were to draw: in the first hour with an offer and in the one that was off "
-            "its target for the largest part of the time. Shaded: where the error is below the "
-            "limit.", tracking,
-            _none_measured, (12.0, 5.6)),
-    Picture("tracking-errors", "How far it was off", "Which share of the intervals was off the "
-            "target by no more than any part of the reserve. An hour keeps the rule where its "
-            "curve is above the dashed line at the limit.", errors, _no_errors, (5.8, 4.0)),
-    Picture("market-costs", "What hours cost", "What was paid for the average and for being off "
-            "the target, and what was earned by the reserve.", costs, _none_measured, (5.8, 4.0)),
-    Picture("types-over-time", "Who runs and who waits", "Jobs that hold nodes and jobs that wait, "
-            "by type; each step is a mean over time. Standby jobs are not among them.", by_type,
-            _no_types, (12.0, 5.4)),
-    Picture("types-quality", "How late jobs were", "Degradations, turnaround over run time without "
-            "a cap, less 1, as parts of the limit of the type. The dot decides: it is what only "
-            "the part that may be late exceeds or, with qos = mean, the mean. It is red where that "
-            "is not below the limit.", quality, _no_limits, (12.0, 4.6)),
+def _tracking_size(shown: Hours) -> Size:
+    return 12.0, 3.6 if shown.worst is shown.first else 5.6
+
+
+MARKET = "Demand response"
+PICTURES: Sequence[Picture[Hours]] = (
+    Picture("tracking", MARKET, "Power and its target", tracking, "What all nodes drew, interval "
+            "by interval, and what they were to draw: in the first hour with an offer and in the "
+            "one that was off its target for the largest part of the time. Shaded: where the error "
+            "is below the limit.", _none_measured, _tracking_size, None),
+    Picture("tracking-errors", MARKET, "How far it was off", errors, "Which share of the intervals "
+            "was off the target by no more than any part of the reserve. An hour keeps the rule "
+            "where its curve is above the dashed line at the limit.", _no_errors, (5.8, 4.0),
+            None),
+    Picture("market-costs", MARKET, "What hours cost", costs, "What was paid for the average and "
+            "for being off the target, and what was earned by the reserve.", _none_measured,
+            (5.8, 4.0), None),
+    Picture("types-over-time", MARKET, "Who runs and who waits", by_type, "Jobs that hold nodes "
+            "and jobs that wait, by type; each step is a mean over time. Standby jobs are not "
+            "among them.", _no_types, (12.0, 5.4), None),
+    Picture("types-quality", MARKET, "How late jobs were", quality, "Degradations, turnaround over "
+            "run time without a cap, less 1, as parts of the limit of the type. The dot decides: "
+            "it is what only the part that may be late exceeds or, with qos = mean, the mean. It "
+            "is red where that is not below the limit.", _no_limits, (12.0, 4.6), None),
 )  # fmt: skip
 """In reading order."""
 
@@ -430,28 +425,6 @@ PICTURES: Sequence[Picture] = (
 def of_market(market: Market) -> Hours:
     """Returns what is drawn of one run."""
     return Hours([market], [""])
-
-
-def drawn(shown: Hours, picture: Picture) -> Figure:
-    """Draw a picture, within `style`, and only where nothing is `missing`."""
-    width, height = picture.size
-    if picture.draw is tracking and shown.worst is shown.first:
-        height = 3.6
-    figure = Figure(figsize=(width, height), facecolor="white", layout="constrained")
-    FigureCanvasAgg(figure)
-    picture.draw(shown, figure)
-    return figure
-
-
-def write(shown: Hours, directory: Path, kind: str = "svg") -> list[Path]:
-    """Save all figures for which there is something, each in a file; returns the files."""
-    paths = []
-    with style():
-        for picture in PICTURES:
-            if not picture.missing(shown):
-                paths.append(directory / f"{picture.name}.{kind}")
-                save(drawn(shown, picture), paths[-1], kind)
-    return paths
 
 
 def write_hours(found: Regulated, path: Path, title: str) -> None:
@@ -475,4 +448,4 @@ def write_hours(found: Regulated, path: Path, title: str) -> None:
         costs(shown, right)
         if not _no_limits(shown):
             quality(shown, parts[2])
-        save(figure, path, path.suffix.lstrip(".").lower())
+        save(figure, path)

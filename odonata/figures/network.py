@@ -7,10 +7,8 @@ where there is something to draw: `odonata.figures.contents` knows.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial, wraps
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -20,12 +18,31 @@ import numpy.typing as npt
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
+from matplotlib.ticker import FuncFormatter, PercentFormatter
 
+from odonata.figures.style import (
+    BLUE,
+    DASHES,
+    DOT,
+    FAINT,
+    GREEN,
+    GREY,
+    GROUP_TICKS,
+    INK,
+    LIGHT_TO_DARK,
+    NO_CABLE,
+    NOTHING,
+    ORANGE,
+    PURPLE,
+    Floats,
+    cumulated,
+    dress,
+    say,
+    thousands,
+    top,
+)
 from odonata.results.derived import (
     cable_matrix,
-    last_in_ps,
     percentiles_ns,
     pieces,
     summary,
@@ -39,49 +56,16 @@ if TYPE_CHECKING:
     from odonata.results.run import Run
 
 Value = TypeVar("Value")
-Floats = npt.NDArray[np.float64]
 
-INK, GREY, FAINT, GRID = "#22303c", "#6b7884", "#b9c3cc", "#e6eaee"
-BLUE, ORANGE, GREEN, PURPLE = "#0067a5", "#d9730d", "#2a8c6e", "#8e5aa8"
-"""Colours and dashes that the colour-blind can distinguish and that, by their lightness, stay
-distinct in print without colour."""
 CLASS_STYLES: dict[str, dict[str, Any]] = {
     "global": {"color": BLUE, "ls": "-"},
     "local": {"color": ORANGE, "ls": "-"},
     "eject": {"color": GREEN, "ls": (0, (5, 2))},
     "inject": {"color": PURPLE, "ls": (0, (2, 1.5))},
 }
-RUN_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, "#5c6b73", "#b8a000", "#c2529b", "#4fb0d9")
-LIGHT_TO_DARK = LinearSegmentedColormap.from_list(
-    "odonata", ["#dcebf5", "#9cc5e0", "#4a90bf", "#12619a", "#0b3a66", "#081d38"]
-)
-NOTHING, NO_CABLE = "#ffffff", "#d9dde1"
-STYLE: dict[Any, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 9.5,
-    "text.color": INK,
-    "text.parse_math": False,  # a run may be called $x
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "axes.linewidth": 0.8,
-    "axes.titlesize": 9.5,
-    "axes.unicode_minus": False,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "legend.frameon": False,
-    "legend.fontsize": 8.5,
-    "svg.hashsalt": "odonata",
-    "svg.fonttype": "path",
-    "pdf.fonttype": 42,  # publishers refuse type 3
-}
-GROUP_TICKS = partial(MaxNLocator, 9, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10])
-DASHES = (0, (4, 2))
-DOT: dict[str, Any] = {"color": ORANGE, "mec": "white", "mew": 0.8, "zorder": 4, "clip_on": False}
 MOST_STEPS = 400
 """The largest number of steps of a series over time; more samples than that are merged, exactly,
 before they are drawn."""
-MOST_POINTS = 1000
-"""The largest number of points of a curve of a distribution."""
 MERGED_BINS = 2
 """Bins of latencies in one bar: 32 bars per octave."""
 
@@ -108,7 +92,7 @@ in_short = once(summary)
 
 def span_ps(run: Run) -> int:
     """Returns the time over which a run's means are taken, in ps, as in its summary."""
-    return max(1, active_ps(run.network, run.reached_ps, last_in_ps(run)))
+    return max(1, active_ps(run.network, run.reached_ps, run.last_in_ps))
 
 
 def shares(run: Run) -> npt.NDArray[np.int64]:
@@ -429,14 +413,6 @@ def _distributions(axes: Axes, values: dict[str, Floats]) -> None:
                 handlelength=1.8, columnspacing=1.4)  # fmt: skip
 
 
-def cumulated(values: Floats) -> tuple[Floats, Floats]:
-    """Returns the cumulative distribution, as corners of its steps, from 0 to 1. Of many values
-    only some are kept, the smallest and the largest among them."""
-    x, n = np.sort(values), len(values)
-    kept = np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).astype(int))
-    return np.concatenate((x[:1], x[kept])), np.concatenate(([0.0], (kept + 1) / n))
-
-
 def group_stalls(run: Run, axes: Axes) -> None:
     """Returns the mean over the links on which a group's routers send to routers."""
     m, edges = run.machine, edges_us(run)
@@ -504,57 +480,9 @@ def finish_overlay(runs: Sequence[Run], panels: Sequence[Axes]) -> None:
             say(axes, "nothing was measured")
 
 
-# -- how they look
-
-
-def say(axes: Axes, words: str) -> None:
-    """Write a text in place of a curve that would lie on an axis."""
-    axes.text(0.5, 0.5, words, ha="center", va="center", transform=axes.transAxes, color=GREY)
-
-
-def dress(axes: Axes) -> None:
-    axes.grid(color=GRID, lw=0.8)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-
-
-def remark(axes: Axes, words: str, loc: Any = "right") -> None:
-    axes.set_title(words, loc=loc, fontsize=8.5, color=GREY)
-
-
-def top(*values: Any, least: float = 0.0) -> float:
-    """Set the end of an axis that begins at zero: a little above the largest finite value."""
-    every = np.concatenate([np.asarray(some, float).ravel() for some in values] or [np.zeros(1)])
-    every = every[np.isfinite(every)]
-    most = float(every.max()) if len(every) else 0.0
-    return max(most * 1.06, least) or 1.0
-
-
-def thousands(value: float, _: Any = None) -> str:
-    return f"{value:,.10g}"
-
-
 def _percent(value: float, _: Any = None) -> str:
     return f"{100 * value:.9f}".rstrip("0").rstrip(".") + " %"
 
 
 def _decimals(most: float) -> int:
     return 0 if most >= 0.05 else 1 if most >= 0.005 else 2
-
-
-@contextmanager
-def style() -> Iterator[None]:
-    """Apply our style, whatever a user's matplotlibrc says; without warnings about letters of a
-    run's name that the font lacks."""
-    with mpl.rc_context(), warnings.catch_warnings():
-        mpl.rcdefaults()
-        mpl.rcParams.update(STYLE)
-        warnings.filterwarnings("ignore", "Glyph")
-        yield
-
-
-def save(figure: Figure, target: Any, kind: str) -> None:
-    """Save a figure to a path or a file; the same figure always gives the same bytes."""
-    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
-    figure.savefig(target, format=kind, dpi=200, metadata=undated[kind])

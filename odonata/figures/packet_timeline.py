@@ -9,8 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from odonata.figures.machine import check_name
-from odonata.figures.network import BLUE, FAINT, GREEN, ORANGE, PURPLE, dress, save, style
+from odonata.figures.style import BLUE, FAINT, GREEN, ORANGE, PURPLE, check_name, dress, save, style
 from odonata.results.packet_trace import DRAINING, SENDING, WAITS, PacketPath
 
 COLOURS = {
@@ -64,4 +63,4 @@ def draw(path: PacketPath, target: Path) -> None:
         FigureCanvasAgg(figure)
         figure.suptitle(path.words()[0], x=0.01, ha="left", fontsize=10.5, fontweight="bold")
         packet_timeline(path, figure.subplots())
-        save(figure, target, target.suffix[1:].lower())
+        save(figure, target)

@@ -19,11 +19,9 @@ from matplotlib.colors import hsv_to_rgb, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Patch
 
-from odonata.figures.network import GREY, INK, save, style
+from odonata.figures.style import GREY, INK, Floats, save, style
 from odonata.jobs.placement import Placement
 from topology import Dragonfly
-
-Floats = npt.NDArray[np.float64]
 
 FEW = ("#0067a5", "#e08214", "#2a8c6e", "#c0392b", "#8e5aa8", "#d4a900", "#4fb0d9", "#c2529b",
        "#7a4a21", "#8fbf3a", "#1f2f6f", "#f0a3b0")  # fmt: skip
@@ -95,7 +93,7 @@ def draw(placed: Placement, path: Path) -> None:
         figure.legend(handles=keys, loc="lower center", ncols=page.per_row, fontsize=9,
                       handlelength=1.1, handleheight=1.1, columnspacing=2.0, labelcolor=INK,
                       bbox_to_anchor=(0.5, 0.08 / high), borderaxespad=0)  # fmt: skip
-        save(figure, path, path.suffix.lstrip(".").lower())
+        save(figure, path)
 
 
 def size(machine: Dragonfly, jobs: int) -> tuple[float, float]:

@@ -7,20 +7,19 @@ where nothing is `missing`. `PICTURES` has them in reading order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure, FigureBase
+from matplotlib.figure import FigureBase
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from odonata.experiment.units import show_duration, show_energy, show_power
 from odonata.figures.clock import Clock, clock_of
-from odonata.figures.network import (
+from odonata.figures.picture import Picture
+from odonata.figures.style import (
     BLUE,
     FAINT,
     GREEN,
@@ -31,17 +30,15 @@ from odonata.figures.network import (
     Floats,
     dress,
     remark,
-    save,
-    style,
     thousands,
     top,
 )
 from odonata.jobs.metering import CAUSES, WITHIN, PowerRecord
 from odonata.jobs.schedule import Schedule
 from odonata.jobs.series import Steps
-from odonata.results.power_measures import KWH, PowerMeasures, power_measures
-from odonata.results.schedule_rows import number
-from odonata.results.schedule_run import ScheduleRun
+from odonata.results.power_measures import PowerMeasures, power_measures
+from odonata.results.register import KWH, number
+from odonata.results.run import Run
 from odonata.traces.trace import SECOND, Whole
 
 MOST_READINGS = 2000
@@ -83,12 +80,12 @@ class Watts:
         return cls(schedule, record, found, price, carbon)
 
     @classmethod
-    def of_run(cls, run: ScheduleRun) -> Watts | None:
+    def of_run(cls, run: Run) -> Watts | None:
         """Returns the same of an opened run."""
-        if run.power is None or run.power_measures is None:
+        if run.power is None or run.power_measures is None or not run.has("jobs"):
             return None
         price, carbon = (run.steps(name) for name in ("price", "carbon"))
-        return cls(run.schedule, run.power, run.power_measures, price, carbon)
+        return cls(run.schedule, run.power.in_us(), run.power_measures, price, carbon)
 
 
 # -- readings, merged into steps
@@ -338,19 +335,6 @@ def _long(ends_us: Whole) -> str:
 # -- all of them
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A figure of power: its name, title and caption, and what draws it on a figure or a part."""
-
-    name: str
-    title: str
-    caption: str
-    draw: Callable[[Watts, Any], None]
-    missing: Callable[[Watts], str]
-    """Returns why there is no such figure, or nothing."""
-    size: tuple[float, float]
-
-
 def _none_read(watts: Watts) -> str:
     begins, _ = _since(watts)
     return "" if len(begins) > 1 else "Power has not been measured yet."
@@ -366,42 +350,25 @@ def _none_learned(watts: Watts) -> str:
     return _none_read(watts)
 
 
-PICTURES: Sequence[Picture] = (
-    Picture("power", "Power and its cap", "What all nodes drew, reading by reading; where readings "
-            "are merged into a step, its mean and, pale, its lowest and highest reading. Marks at "
-            "the top are intervals that took more than the cap allows, by cause; a mark has a "
-            "least width, so that a single interval can be seen.", power, _none_read, (12.0, 4.6)),
-    Picture("energy", "Where the energy went", "Energy from the beginning to the end of the run. "
-            "That of jobs is what their nodes took while they held them, waking included; parts "
-            "are of all energy.", energy, _none_taken, (5.8, 4.4)),
-    Picture("learning", "What the policy knew", "The part of the jobs that had a known profile of "
-            "power, their own or their project's, when they started: of all so far, and pale of "
-            "those that started within a step; and the part of the sets of jobs alike that were "
-            "seen whose profile is known.", learning, _none_learned, (12.0, 3.4)),
+POWER = "Power"
+PICTURES: Sequence[Picture[Watts]] = (
+    Picture("power", POWER, "Power and its cap", power, "What all nodes drew, reading by reading; "
+            "where readings are merged into a step, its mean and, pale, its lowest and highest "
+            "reading. Marks at the top are intervals that took more than the cap allows, by cause; "
+            "a mark has a least width, so that a single interval can be seen.", _none_read,
+            (12.0, 4.6), None),
+    Picture("energy", POWER, "Where the energy went", energy, "Energy from the beginning to the "
+            "end of the run. That of jobs is what their nodes took while they held them, waking "
+            "included; parts are of all energy.", _none_taken, (5.8, 4.4), None),
+    Picture("learning", POWER, "What the policy knew", learning, "The part of the jobs that had a "
+            "known profile of power, their own or their project's, when they started: of all so "
+            "far, and pale of those that started within a step; and the part of the sets of jobs "
+            "alike that were seen whose profile is known.", _none_learned, (12.0, 3.4), None),
 )  # fmt: skip
 """In reading order."""
 
 
-def of(watts: Watts) -> list[Picture]:
+def of(watts: Watts) -> list[Picture[Watts]]:
     """Returns the pictures that a run can have: that of learning only where its policy learns."""
     learns = {"known", "unknown"} <= {*watts.record.figures}
     return [it for it in PICTURES if it.name != "learning" or learns]
-
-
-def drawn(watts: Watts, picture: Picture) -> Figure:
-    """Draw a picture, within `style`, and only where nothing is `missing`."""
-    figure = Figure(figsize=picture.size, facecolor="white", layout="constrained")
-    FigureCanvasAgg(figure)
-    picture.draw(watts, figure)
-    return figure
-
-
-def write(watts: Watts, directory: Path, kind: str = "svg") -> list[Path]:
-    """Save all figures for which there is something, each in a file; returns the files."""
-    paths = []
-    with style():
-        for picture in of(watts):
-            if not picture.missing(watts):
-                paths.append(directory / f"{picture.name}.{kind}")
-                save(drawn(watts, picture), paths[-1], kind)
-    return paths

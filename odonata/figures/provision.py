@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from odonata.figures.network import (
+from odonata.figures.style import (
     BLUE,
     DASHES,
     FAINT,

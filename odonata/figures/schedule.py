@@ -8,7 +8,6 @@ all for which a schedule has something.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,9 @@ from matplotlib.ticker import (
 from odonata.experiment.units import show_duration
 from odonata.figures import power
 from odonata.figures.clock import Clock, clock_of
-from odonata.figures.network import (
+from odonata.figures.picture import Picture
+from odonata.figures.placement import FEW
+from odonata.figures.style import (
     BLUE,
     DASHES,
     DOT,
@@ -47,10 +48,10 @@ from odonata.figures.network import (
     thousands,
     top,
 )
-from odonata.figures.placement import FEW
 from odonata.jobs.schedule import Schedule
+from odonata.results.node_ranges import ranges
+from odonata.results.register import number
 from odonata.results.schedule_measures import job_times, measures, size_classes
-from odonata.results.schedule_rows import number
 from odonata.results.schedule_series import (
     Fragmentation,
     binned,
@@ -60,7 +61,6 @@ from odonata.results.schedule_series import (
     steps,
     until_us,
 )
-from odonata.results.schedule_table import ranges
 from odonata.traces.trace import SECOND, Whole
 
 MOST_BARS, COLUMNS, ROWS = 3000, 1800, 700
@@ -330,20 +330,6 @@ def _duration_axis(
 # -- all of them
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A figure of a schedule: its name, its title, and what draws it on one Axes or on several."""
-
-    name: str
-    title: str
-    draw: Callable[[Schedule, Any], None]
-    missing: Callable[[Schedule], str]
-    """Returns why there is no such figure, or nothing."""
-    size: tuple[float, float]
-    panels: tuple[int, int] = (1, 1)
-    """Rows and columns."""
-
-
 def _none_there(schedule: Schedule) -> str:
     begun = len(schedule) and until_us(schedule) > first_us(schedule)
     return "" if begun else "No time has passed since the first job was submitted."
@@ -362,39 +348,29 @@ def _none_placed(schedule: Schedule) -> str:
     return _none_begun(schedule) or "Nodes were only counted: no job has a place." * counted
 
 
-PICTURES: Sequence[Picture] = (
-    Picture("over-time", "Nodes in use and the queue", over_time, _none_there, (12.0, 5.2), (2, 1)),
-    Picture("gantt", "Who had which nodes", gantt, _none_begun, (12.0, 4.8)),
-    Picture("waits", "Wait by size", waits_by_size, _none_done, (12.0, 4.2)),
-    Picture("distributions", "Waits and slowdowns", distributions, _none_done, (10.0, 3.6), (1, 2)),
-    Picture("spread", "Spread over groups and routers", spread, _none_placed, (12.0, 5.0), (2, 1)),
-)
+TIME, JOBS, PLACEMENT = "Over time", "Jobs", "Placement"
+PICTURES: Sequence[Picture[Schedule]] = (
+    Picture("over-time", TIME, "Nodes in use and the queue", over_time, "Above, the part of all "
+            "nodes that jobs hold; below, the jobs that have arrived and hold none.", _none_there,
+            (12.0, 5.2), (2, 1)),
+    Picture("gantt", TIME, "Who had which nodes", gantt, "Each job on its nodes, from its start to "
+            "its end; colours tell neighbours apart and mean nothing else. Where nodes were only "
+            "counted, each job is drawn on the lowest that were free.", _none_begun, (12.0, 4.8)),
+    Picture("waits", JOBS, "Wait by size", waits_by_size, "A dot per job; a box from the first to "
+            "the third quartile, with the median.", _none_done, (12.0, 4.2)),
+    Picture("distributions", JOBS, "Waits and slowdowns", distributions, "The part of all jobs "
+            "that waited no longer, or were slowed down no more.", _none_done, (10.0, 3.6),
+            (1, 2)),
+    Picture("spread", PLACEMENT, "Spread over groups and routers", spread, "Over how many groups "
+            "and routers a running job's nodes are spread, mean over the jobs that run at a time; "
+            "and the fewest that would hold them.", _none_placed, (12.0, 5.0), (2, 1)),
+)  # fmt: skip
 """In reading order."""
 
 
-def drawn(schedule: Schedule, picture: Picture) -> Figure:
-    """Draw a picture, within `style`, and only where nothing is `missing`."""
-    figure = Figure(figsize=picture.size, facecolor="white", layout="constrained")
-    FigureCanvasAgg(figure)
-    panels = figure.subplots(*picture.panels)
-    picture.draw(schedule, panels.ravel().tolist() if picture.panels != (1, 1) else panels)
-    return figure
-
-
-def write(
-    schedule: Schedule, directory: Path, kind: str = "svg", watts: power.Watts | None = None
-) -> list[Path]:
-    """Save all figures for which a schedule has something, each in a file; with `watts` also those
-    of its power. Returns the files."""
-    paths = []
-    with style():
-        for picture in PICTURES:
-            if not picture.missing(schedule):
-                paths.append(directory / f"{picture.name}.{kind}")
-                save(drawn(schedule, picture), paths[-1], kind)
-    if watts is not None:
-        paths += power.write(watts, directory, kind)
-    return paths
+def of(schedule: Schedule) -> list[Picture[Schedule]]:
+    """Returns the pictures of a schedule: that of the spread only where jobs are placed."""
+    return [it for it in PICTURES if it.section != PLACEMENT or schedule.machine is not None]
 
 
 def write_overview(schedule: Schedule, path: Path, watts: power.Watts | None = None) -> None:
@@ -420,4 +396,4 @@ def write_overview(schedule: Schedule, path: Path, watts: power.Watts | None = N
             distributions(schedule, rest, narrow=True)
         if placed:
             spread(schedule, parts["spread"].subplots(2, 1))
-        save(figure, path, path.suffix.lstrip(".").lower())
+        save(figure, path)

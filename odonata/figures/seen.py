@@ -24,7 +24,7 @@ from odonata.figures.congestion import (
     scale,
     strips,
 )
-from odonata.figures.network import BLUE, FAINT, NOTHING, Floats
+from odonata.figures.style import BLUE, FAINT, NOTHING, Floats
 from odonata.results.seen import (
     Quantity,
     Seen,

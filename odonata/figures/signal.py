@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from odonata.experiment.units import show_duration
-from odonata.figures.network import (
+from odonata.figures.style import (
     BLUE,
     DASHES,
     GREEN,
@@ -170,4 +170,4 @@ def write(name: str, series: Steps, until_us: int, path: Path) -> None:
     """Save the picture of a signal to a file, in the format that its name ends in: .png, .svg or
     .pdf."""
     with style():
-        save(picture(name, series, until_us), path, path.suffix.lstrip(".").lower())
+        save(picture(name, series, until_us), path)

@@ -24,7 +24,7 @@ from matplotlib.ticker import (
 )
 
 from odonata.experiment.units import show_duration
-from odonata.figures.network import (
+from odonata.figures.style import (
     BLUE,
     DASHES,
     FAINT,
@@ -373,4 +373,4 @@ def write(trace: Trace, nodes: int, path: Path, rescaled: bool = False) -> None:
     """Save the picture of a trace to a file, in the format that its name ends in: .png, .svg or
     .pdf."""
     with style():
-        save(picture(trace, nodes, rescaled), path, path.suffix.lstrip(".").lower())
+        save(picture(trace, nodes, rescaled), path)

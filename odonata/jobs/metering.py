@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -79,6 +79,25 @@ def learned(figures: Sequence[str]) -> Log:
                "a row when the policy hears of a measurement")  # fmt: skip
 
 
+class JobEnergy(NamedTuple):
+    """[job], in the order of the table of jobs: its energy, the bytes that it received and by how
+    much caps stretched it; None where nobody knows. They are right of jobs that are over."""
+
+    energy_j: Numbers
+    received_bytes: Whole | None = None
+    cap_stretch: Numbers | None = None
+
+    def of(self, job: int) -> dict[str, Any]:
+        """Returns what is known of a job that is over, by the names of `JobRecord`."""
+        received, stretch = self.received_bytes, self.cap_stretch
+        known = stretch is not None and not math.isnan(stretch[job])
+        return {
+            "energy_j": float(self.energy_j[job]),
+            "received_bytes": None if received is None else int(received[job]),
+            "cap_stretch": float(stretch[job]) if known and stretch is not None else None,
+        }
+
+
 @dataclass(frozen=True, eq=False)
 class PowerRecord:
     """What was measured. Times are ticks of the model.
@@ -118,6 +137,13 @@ class PowerRecord:
     over. None where a run has not kept it."""
     standby_j: float = 0.0
     """The energy of standby jobs, which are no jobs of the trace."""
+    received_bytes: Whole | None = None
+    """[job]: what its tasks received from other nodes; None where no packets were simulated."""
+
+    @property
+    def by_job(self) -> JobEnergy:
+        """Returns what jobs took."""
+        return JobEnergy(self.energy_j, self.received_bytes, self.cap_stretch)
 
     @classmethod
     def of_logs(
@@ -149,6 +175,17 @@ class PowerRecord:
             longer[ends["job"][over]] = ends["cap_stretch"][over]
         return cls(*power, int(until), by_job, float(idle_j), float(sleep_j), running_j, caps,
                    speeds, figures, cap_stretch=longer)  # fmt: skip
+
+    def in_us(self) -> PowerRecord:
+        """Returns the same with times in microseconds."""
+        each = round(1e-6 / self.tick_s)
+        if each == 1:
+            return self
+        (caps, jobs, caps_w), (speeds, rates) = self.cap_changes, self.speed_changes
+        return replace(
+            self, time=self.time // each, until=self.until // each, tick_s=1e-6,
+            cap_changes=(caps // each, jobs, caps_w), speed_changes=(speeds // each, rates),
+        )  # fmt: skip
 
     @cached_property
     def jobs_j(self) -> float:

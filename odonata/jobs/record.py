@@ -1,17 +1,15 @@
-"""The record of a job: when it arrived, started and ended, and on which nodes it ran."""
+"""The record of a job: a row of the table of jobs (`odonata.jobs.schedule`), for those who go
+through it job by job."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-
-from odonata.jobs.board import BEGAN, DONE, OVER, QUEUED, STATUS, Numbers, Words
-from odonata.jobs.request import Job
 
 
 @dataclass(frozen=True)
 class JobRecord:
-    """The record of a job. Times are picoseconds; None: not yet."""
+    """The record of a job: when it arrived, started and ended, and on which nodes it ran. Times are
+    picoseconds; None: not yet."""
 
     number: int
     name: str
@@ -55,31 +53,3 @@ class JobRecord:
     def waiting_ps(self) -> int | None:
         """Returns the time from the job's arrival to its start, in ps."""
         return None if self.start_ps is None else self.start_ps - self.arrival_ps
-
-
-def records(
-    jobs: Sequence[Job], board: Words, labels: Words, taken: Numbers | None = None,
-    stretches: Sequence[float] = (),
-) -> list[JobRecord]:  # fmt: skip
-    """Returns a record per job, from the scheduler's board (`odonata.jobs.board`). Where power was
-    simulated, `taken` are the energy and the bytes of each job that is done, and `stretches` by how
-    much caps stretched what it computes, where that is known; nan: it computes nothing."""
-    found, first = [], 0
-    for number, (job, row) in enumerate(zip(jobs, board.tolist(), strict=True)):
-        began, done = row[STATUS] != QUEUED, row[STATUS] == DONE
-        energy_j, received, longer = (None, None, None)
-        if taken is not None and done:
-            energy_j, received = float(taken[number, 0]), int(taken[number, 1])
-            if len(stretches) and stretches[number] == stretches[number]:
-                longer = float(stretches[number])
-        found.append(
-            JobRecord(
-                number, job.name or f"job {number}", job.nodes, job.does, job.arrival_ps,
-                row[BEGAN] if began else None, row[OVER] if done else None,
-                tuple(labels[first : first + job.nodes].tolist()) if began else (),
-                job.requested_ps, job.user, job.project, job.application, energy_j, received,
-                longer,
-            )
-        )  # fmt: skip
-        first += job.nodes
-    return found

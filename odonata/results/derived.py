@@ -16,7 +16,6 @@ import xarray as xr
 
 from odonata.agents.metrics import COUNTERS, INPUT_COUNTERS
 from odonata.results.performance import Link, Performance, Totals, active_ps, quantile, summarise
-from odonata.results.summary_rows import simulated_ps
 
 if TYPE_CHECKING:
     from odonata.results.run import Run
@@ -135,7 +134,7 @@ def busiest(run: Run, n: int = 10, by: str = "busy_ps") -> list[Link]:
     m = run.machine
     names = ("packets", "flits", "bytes", "stall_ps", "wait_ps")
     total = {name: total_over_time(run.ports[name])[:, m.nodes :] for name in (*names, "busy_ps")}
-    ends, span = m.ends(), active_ps(run.network, run.reached_ps, last_in_ps(run))
+    ends, span = m.ends(), active_ps(run.network, run.reached_ps, run.last_in_ps)
     order = np.argsort(np.where(ends >= 0, -total[by], 1), axis=None, kind="stable")
     links = []
     for router, tile in zip(*np.unravel_index(order[:n], ends.shape), strict=True):
@@ -148,17 +147,6 @@ def busiest(run: Run, n: int = 10, by: str = "busy_ps") -> list[Link]:
                 Link(kind, int(router), int(tile) + m.nodes, far, far_port, used, *counted)
             )
     return links
-
-
-def simulated(run: Run) -> int:
-    """Returns the time that a run has simulated, in ps, as its summary has it."""
-    jobs = run.job_records if run.experiment.jobs else ()
-    end = run.experiment.run.end
-    return simulated_ps(end, run.complete, run.reached_ps, last_in_ps(run) / 1e3, jobs)
-
-
-def last_in_ps(run: Run) -> int:
-    return int(run.groups.last_received_ps[-1].max()) if len(run.time) else 0
 
 
 def cable_matrix(run: Run) -> xr.DataArray:
@@ -299,7 +287,7 @@ def summary(run: Run) -> Performance:
             injected=total(groups.injected_bytes), accepted=total(groups.accepted_bytes),
             made=total(groups.measured_made), measured=total(groups.measured_packets),
             latency_ps=total(groups.measured_latency_ps),
-            longest_ps=last(groups.longest_latency_ps), last_in_ps=last_in_ps(run),
+            longest_ps=last(groups.longest_latency_ps), last_in_ps=run.last_in_ps,
         ),
         total_over_time(groups.latencies, "group"),
         levels,

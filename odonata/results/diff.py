@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 
 from odonata.experiment.units import show_time
-from odonata.results.opened import Opened
+from odonata.results.run import Run
 from pdes.clock import TICKS
 from pdes.errors import Refused
 
@@ -45,7 +45,7 @@ class Verdict:
         return not self.differences
 
 
-def compare(a: Opened, b: Opened) -> Verdict:
+def compare(a: Run, b: Run) -> Verdict:
     if a.tick != b.tick:
         raise Refused(f"{a.path} and {b.path}: one simulated packets and the other jobs: they have "
                       "no dataset in common")  # fmt: skip
@@ -72,7 +72,7 @@ def compare(a: Opened, b: Opened) -> Verdict:
     return Verdict(len({*ours, *theirs}), min(len(a.time), len(b.time)), values, differences)
 
 
-def _datasets(run: Opened) -> dict[str, Any]:
+def _datasets(run: Run) -> dict[str, Any]:
     found: dict[str, Any] = {}
 
     def note(name: str, thing: Any) -> None:
@@ -87,7 +87,7 @@ def _sampled(dataset: Any) -> bool:
     return bool(dataset.dims[0].label == "time")
 
 
-def _values(name: str, a: Opened, b: Opened) -> Difference | None:
+def _values(name: str, a: Run, b: Run) -> Difference | None:
     """Compare two datasets as bytes, some samples at a time, as far as both have samples."""
     one, other = a.file[name], b.file[name]
     rows = max(1, BLOCK_BYTES // max(1, one.dtype.itemsize * int(np.prod(one.shape[1:]))))
@@ -108,7 +108,7 @@ def _values(name: str, a: Opened, b: Opened) -> Difference | None:
     return Difference(name, f"{count:,} of {one.size:,} values", count, first) if count else None
 
 
-def words_for(verdict: Verdict, a: Opened, b: Opened) -> str:
+def words_for(verdict: Verdict, a: Run, b: Run) -> str:
     if verdict.same:
         return (f"the same, bit for bit: {verdict.datasets} datasets, {verdict.samples} samples, "
                 f"{verdict.values:,} values")  # fmt: skip

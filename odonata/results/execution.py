@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -29,10 +29,14 @@ from odonata import __version__
 from odonata.experiment.experiment import Experiment, JobExperiment
 from odonata.experiment.progress import ProgressLine, wanted
 from odonata.experiment.reading import load, parse
-from odonata.jobs.record import JobRecord
+from odonata.jobs.metering import JobEnergy
+from odonata.jobs.schedule import Schedule
 from odonata.results import job_table as accounts
+from odonata.results.facts import has_metrics
 from odonata.results.kept_summary import SUMMARY, keep
-from odonata.results.performance import job_records
+from odonata.results.measured import Measured
+from odonata.results.performance import job_energy, schedule_of
+from odonata.results.run import open as open_run
 from pdes import turnover
 from pdes.checkpoint import begun_with, newest
 from pdes.clock import TICKS
@@ -79,13 +83,20 @@ class Finished:
     out: Path
     result: Result
 
-    @property
-    def jobs(self) -> list[JobRecord]:
-        """Returns the records of its jobs, where packets were simulated; none where it has none."""
-        made = self.experiment
-        if isinstance(made, JobExperiment) or not made.jobs:
-            return []
-        return job_records(made.model(), self.result)
+    @cached_property
+    def measured(self) -> Measured:
+        """Returns what was measured: from its files, where these have more than the result."""
+        made, kept = self.experiment, has_metrics(self.result)
+        if not isinstance(made, Experiment):
+            if not kept:
+                return Measured(made)
+            with open_run(self.out) as run:
+                return Measured.of_run(run)
+        found = Measured.of_packets(made, self.result)
+        if kept and made.power is not None:
+            with open_run(self.out) as run:
+                found = replace(found, power=run.power_measures, market=run.market)
+        return found
 
 
 def asked(options: RunOptions) -> tuple[AnyExperiment, Path]:
@@ -201,18 +212,21 @@ def ticks(experiment: AnyExperiment, time_ps: int | None) -> int | None:
 
 
 def _keep_jobs(finished: Finished, metrics: bool) -> None:
-    """Write the table of jobs of a run that has come to where it was to; of one of the job fidelity
+    """Write the table of jobs of a run that has come to where it was to; of one without packets
     only with metrics, as its logs are where all is."""
     made, out = finished.experiment, finished.out
-    if isinstance(made, JobExperiment):
+    if not isinstance(made, Experiment):
         if metrics:
             _made_again(out)
     elif made.jobs:
-        _write_jobs(finished.jobs, out, made, finished.result.time_ps)
+        jobs = schedule_of(made.model(), finished.result, made.name)
+        _write_jobs(jobs, out, made.name, job_energy(made.model(), finished.result, jobs))
 
 
-def _write_jobs(jobs: Sequence[JobRecord], out: Path, experiment: Experiment, time: int) -> None:
-    write_whole(out / accounts.FILE, accounts.to_csv(jobs, experiment.name, time))
+def _write_jobs(jobs: Schedule, out: Path, name: str, taken: JobEnergy | None) -> None:
+    """Write the table of jobs; of packets with their energies if any of them is done."""
+    known = taken if not jobs.asked or jobs.done.any() else None
+    accounts.write_csv(jobs, out / accounts.FILE, name, known)
 
 
 def _rejoin(out: Path, experiment: AnyExperiment, rank: int) -> None:
@@ -232,18 +246,15 @@ def _made_again(out: Path) -> None:
     """Write what is made of the metrics of a run that is over: the hours of its market into
     `run.h5`, and the table of its jobs."""
     from odonata.results.market import keep_hours
-    from odonata.results.opening import open as open_run
-    from odonata.results.schedule_run import ScheduleRun
-    from odonata.results.schedule_table import write_csv, write_swf
 
     with open_run(out) as run:
         if run.market is not None and run.complete:
             extend(out / JOINED, partial(keep_hours, run.market))
-        if isinstance(run, ScheduleRun):
-            write_csv(run.schedule, out / accounts.FILE, run.experiment.name, run.power)
-            write_swf(run.schedule, out / SWF, [f"Experiment: {run.experiment.name}"])
-        elif run.experiment.jobs:
-            _write_jobs(run.job_records, out, run.experiment, run.reached_ps)
+        if run.has("jobs"):
+            taken = None if run.power is None else run.power.by_job
+            _write_jobs(run.schedule, out, run.experiment.name, taken)
+        if not run.has("network"):
+            accounts.write_swf(run.schedule, out / SWF, [f"Experiment: {run.experiment.name}"])
 
 
 def _is_complete(out: Path, experiment: AnyExperiment, metrics: bool) -> bool:

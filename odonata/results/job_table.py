@@ -1,17 +1,28 @@
 """The jobs of a run as a table for people, as JSON, and as CSV with Batsim's column names, which
-tools that draw and compare schedules read."""
+tools that draw and compare schedules read (evalys, for example); and as SWF."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from odonata.experiment.units import show_count
-from odonata.jobs.placement import ranges
+from odonata.jobs.metering import JobEnergy
+from odonata.jobs.schedule import FINISHED, KILLED, Schedule
+from odonata.results.node_ranges import Ranges, ranges
+from odonata.traces import swf
+from odonata.traces.clock import WallClock
+from odonata.traces.digits import put, put_seconds
+from odonata.traces.trace import SECOND, UNKNOWN, Whole
+from pdes.clock import TICKS
+from pdes.jit import entry
+from pdes.replacing import replacing
 from pdes.shown import csv_cell
 
 if TYPE_CHECKING:
@@ -31,9 +42,20 @@ COLUMNS = (
 )  # fmt: skip
 """Batsim's columns, in its order, with times in seconds; and the job's name, user, project and
 application."""
-STATES = {"to come": "NOT_SUBMITTED", "queued": "SUBMITTED", "running": "RUNNING",
-          "done": "COMPLETED_SUCCESSFULLY"}  # fmt: skip
-"""Batsim's words for `state`."""
+STATES = ("NOT_SUBMITTED", "SUBMITTED", "RUNNING", "COMPLETED_SUCCESSFULLY",
+          "COMPLETED_WALLTIME_REACHED")  # fmt: skip
+"""Batsim's words for the states of a job, in our order."""
+ENERGY = "consumed_energy"
+"""Batsim's name of the column of energies, which is there where power was simulated."""
+RECEIVED = "received_bytes"
+"""Our name of the column of what the tasks of a job received, where packets were simulated."""
+STRETCHED = "cap_stretch"
+"""Our name of the column of what caps did to jobs; Batsim's `stretch` is of their turnaround."""
+DATES = ("submission_date", "starting_date", "finish_date")
+"""The last columns where the trace has a wall clock: the dates of the times of these names."""
+ROWS_AT_ONCE = 50_000
+MOST_STRETCHED = 1e12
+"""The largest stretch that is written; a larger one has this."""
 
 
 class Tally(NamedTuple):
@@ -197,32 +219,198 @@ def job_facts(machine: Dragonfly, records: Sequence[JobRecord]) -> list[dict[str
     ]  # fmt: skip
 
 
-def to_csv(records: Sequence[JobRecord], workload: str, time_ps: int) -> str:
-    """Write the jobs as Batsim does, for a run that has reached a time; unknown is empty. Where
-    power was simulated, Batsim's column of energies is there, in J, and `cap_stretch`: how many
-    times as long its tasks computed as they would have without caps."""
+# -- as CSV and SWF
+
+
+def write_csv(
+    schedule: Schedule, path: Path, workload_name: str = "", taken: JobEnergy | None = None
+) -> None:
+    """Write the jobs as Batsim does to a file, in order of submission."""
+    with replacing(path) as part, part.open("w", encoding="utf-8", newline="") as file:
+        file.writelines(_texts(schedule, workload_name, taken))
+
+
+def write_swf(schedule: Schedule, path: Path, comments: Sequence[str] = ()) -> None:
+    """Write the trace in the Standard Workload Format, with the waits of this schedule; -1 for a
+    job that has not started."""
+    trace = schedule.trace
+    waits = np.where(schedule.start_us >= 0, schedule.start_us - trace.submit_us, -1)
+    if schedule.molds is not None:  # they ran on other nodes, and for as long as these take
+        ran = np.where(schedule.end_us >= 0, schedule.end_us - schedule.start_us, trace.run_us)
+        trace = replace(trace, nodes=schedule.job_nodes, run_us=ran)
+    status = np.select([schedule.state == FINISHED, schedule.state == KILLED], [1, 0], -1)
+    with replacing(path) as part:
+        swf.write(part, trace, waits, status, comments)
+
+
+def to_csv(
+    schedule: Schedule, workload_name: str = "", taken: JobEnergy | None = None
+) -> str:  # fmt: skip
+    """Returns the jobs as Batsim writes them, in order of submission; unknown is empty.
+
+    Times are in seconds. As in Batsim `execution_time` is from the first start to the end, with the
+    time for which a job was suspended, and `stretch` is `turnaround_time` over it. The resources
+    are those of its first segment. Where power was simulated, Batsim's column of energies follows,
+    in J, the bytes that its tasks received, where packets were simulated, and `cap_stretch`: how
+    many times as long a job took (of packets: computed) as it would have without caps. They are
+    unknown of a job which is not done. Where the trace has a wall clock, dates are the last
+    columns.
+    """
+    return "".join(_texts(schedule, workload_name, taken))
+
+
+def _texts(
+    schedule: Schedule, workload_name: str, taken: JobEnergy | None
+) -> Iterator[str]:  # fmt: skip
+    """Returns the file in pieces."""
+    columns = {} if taken is None else dict(zip((ENERGY, RECEIVED, STRETCHED), taken, strict=True))
+    more = {name: values for name, values in columns.items() if values is not None}
+    clock = schedule.trace.clock
+    yield ",".join((*COLUMNS, *more, *(DATES if clock else ()))) + "\n"
+    trace, where, asked = schedule.trace, ranges(schedule), schedule.asked
+    started = np.full(len(schedule), -1, np.int64)
+    backwards = np.arange(len(schedule.segment_job))[::-1]
+    started[schedule.segment_job[::-1]] = backwards  # of several the first stays
+    users, projects = _quoted(trace.users), _quoted(trace.projects)
+    applications = _quoted(trace.applications)
+    profiles = [name or "job" for name in applications]
+    workload = _quoted([workload_name or trace.name])[0]
+    whole = np.argsort(trace.number, kind="stable") if asked else np.arange(len(schedule))
+    requested_all = trace.requested_us
+    if asked:
+        times = [UNKNOWN if job.requested_ps is None else job.requested_ps for job in asked]
+        requested_all = np.array(times, np.int64)
+    tick = schedule.tick
+    for begin in range(0, len(schedule), ROWS_AT_ONCE):
+        some = whole[begin : begin + ROWS_AT_ONCE]
+        submit, start, end = (it[some] for it in (schedule.submit, schedule.start, schedule.end))
+        state = schedule.state[some]
+        begun, over = start >= 0, end >= 0
+        n, run, turnaround = len(submit), end - start, end - submit
+        ratio = turnaround / np.maximum(run, 1)
+        stretch = np.rint(np.clip(ratio, 0, MOST_STRETCHED) * SECOND).astype(np.int64)
+        requested = requested_all[some]
+        jobs = [asked[at] for at in some.tolist()] if asked else ()
+        rows = zip(
+            map(str, trace.number[some].tolist()),
+            [workload] * n,
+            _quoted([job.does for job in jobs]) or _named(profiles, trace.application[some]),
+            _seconds(submit, tick),
+            map(str, trace.nodes[some].tolist()),
+            _seconds(requested, tick, requested != UNKNOWN, "-1"),
+            _named(("0", "1"), state == FINISHED),
+            _named(STATES, state),
+            _seconds(start, tick, begun),
+            _seconds(run, tick, over),
+            _seconds(end, tick, over),
+            _seconds(start - submit, tick, begun),
+            _seconds(turnaround, tick, over),
+            _seconds(stretch, "us", over & (run > 0)),
+            _resources(where, started[some]),
+            _quoted([job.name or f"job {at}" for job, at in zip(
+                jobs, trace.number[some].tolist(), strict=False)]) or [""] * n,
+            _quoted([job.user for job in jobs]) or _named(users, trace.user[some]),
+            _quoted([job.project for job in jobs]) or _named(projects, trace.project[some]),
+            _quoted([job.application for job in jobs])
+            or _named(applications, trace.application[some]),
+            *(_numbers(values[some], schedule.done[some]) for values in more.values()),
+            *([] if clock is None else [_dates(clock, us) for us in (submit, start, end)]),
+            strict=True,
+        )  # fmt: skip
+        yield "\n".join(map(",".join, rows)) + "\n"
+
+
+def _seconds(times: Whole, tick: str, known: Any = None, unknown: str = "") -> list[str]:
+    """Returns times as text, in seconds, to the tick."""
+    there = np.ones(len(times), bool) if known is None else known
+    per = TICKS["s"] // TICKS[tick]
+    if per != SECOND:
+        digits = len(str(per)) - 1
+        pairs = zip(times.tolist(), there.tolist(), strict=True)
+        return [f"{at // per}.{at % per:0{digits}d}" if one else unknown for at, one in pairs]
+    text = np.empty(22 * len(times), np.uint8)
+    texts = _split(text, write_seconds(np.array(times), there, text))  # a copy can be written to
+    if unknown and not there.all():
+        return [it or unknown for it in texts]
+    return texts
+
+
+def _numbers(values: Any, done: Any) -> list[str]:
+    """Returns numbers of jobs that are done as text that reads back as the same number; nothing for
+    what is not known."""
+    pairs = zip(np.asarray(values).tolist(), done.tolist(), strict=True)
+    return [repr(value) if over and value == value else "" for value, over in pairs]
+
+
+def _dates(clock: WallClock, us: Whole) -> list[str]:
+    """Returns dates as ISO 8601 has them, to the second; nothing for times below 0."""
+    return [date if at >= 0 else "" for date, at in zip(clock.dates(us), us.tolist(), strict=True)]
+
+
+def _resources(where: Ranges, segments: Whole) -> list[str]:
+    """Returns the nodes of segments as interval sets: "0-3 8"; nothing for segment -1."""
+    count = where.first[segments + 1] - where.first[segments]
+    widest = 2 * len(str(where.high.max(initial=0))) + 2
+    text = np.empty(int(count[segments >= 0].sum()) * widest + len(segments), np.uint8)
+    length = write_ranges(where.first, where.low, where.high, segments, text)
+    return _split(text, length)
+
+
+def _split(text: Any, length: int) -> list[str]:
+    lines: list[str] = text[:length].tobytes().decode("ascii").split("\n")
+    return lines[:-1]
+
+
+@entry
+def write_seconds(us: Any, known: Any, text: Any) -> int:
+    """Write times in seconds to `text`, a line for each, empty where it is not known. Returns the
+    length."""
+    at = 0
+    for i in range(len(us)):
+        if known[i]:
+            at = put_seconds(text, at, us[i])
+        text[at] = 10
+        at += 1
+    return at
+
+
+@entry
+def write_ranges(first: Any, low: Any, high: Any, segments: Any, text: Any) -> int:
+    """Write the nodes of segments to `text`, a line for each. Returns the length."""
+    at = 0
+    for i in range(len(segments)):
+        if segments[i] >= 0:
+            begin, beyond = first[segments[i]], first[segments[i] + 1]
+            for one in range(begin, beyond):
+                if one > begin:
+                    text[at] = 32
+                    at += 1
+                at = put(text, at, low[one], 1)
+                if high[one] > low[one]:
+                    text[at] = 45
+                    at = put(text, at + 1, high[one], 1)
+        text[at] = 10
+        at += 1
+    return at
+
+
+def _named(names: Sequence[str], positions: Any) -> list[str]:
+    return [names[at] for at in positions.tolist()]
+
+
+def _quoted(names: Sequence[str]) -> list[str]:
+    """Returns each name as a field of CSV."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    energy = powered(records)
-    writer.writerow([*COLUMNS, *["consumed_energy", "received_bytes", "cap_stretch"] * energy])
-    for it in records:
-        done = it.end_ps is not None
-        turnaround = it.end_ps - it.arrival_ps if it.end_ps is not None else None
-        execution = it.run_time_ps
-        stretch = f"{turnaround / execution:.6f}" if turnaround and execution else ""
-        labels = ranges(np.array(it.labels, np.int64), len(it.labels)) if it.labels else ""
-        writer.writerow([
-            it.number, csv_cell(workload), csv_cell(it.pattern), seconds(it.arrival_ps), it.nodes,
-            -1 if it.requested_ps is None else seconds(it.requested_ps), int(done),
-            STATES[state(it, time_ps)], seconds(it.start_ps), seconds(execution),
-            seconds(it.end_ps), seconds(it.waiting_ps), seconds(turnaround), stretch,
-            labels.replace(",", "").replace("–", "-"),
-            *map(csv_cell, (it.name, it.user, it.project, it.application)),
-            *([it.energy_j, it.received_bytes, it.cap_stretch] * energy),
-        ])  # fmt: skip
-    return text.getvalue()
+    writer = csv.writer(text, lineterminator="")
+    fields = []
+    for name in names:
+        text.seek(0)
+        text.truncate()
+        writer.writerow([csv_cell(name), ""])
+        fields.append(text.getvalue()[:-1])
+    return fields
 
 
 def seconds(ps: int | None) -> str:
     """Returns a time in seconds as text, to the picosecond."""
-    return "" if ps is None else f"{ps // 10**12}.{ps % 10**12:012d}"
+    return "" if ps is None else _seconds(np.array([ps]), "ps")[0]

@@ -9,32 +9,19 @@ written, or is of an older version) or has been changed, it is made of the metri
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odonata.experiment.experiment import JobExperiment
-from odonata.jobs.record import JobRecord
-from odonata.results.job_network import JobNetwork
-from odonata.results.job_table import MOST_SHOWN
-from odonata.results.performance import Performance, performance
-from odonata.results.run_facts import (
-    has_metrics,
-    market_facts,
-    network_facts_of,
-    result_facts,
-    run_facts,
-    schedule_facts,
-)
-from odonata.results.schedule_facts import jobs_per_second
+from odonata.results.facts import facts, has_metrics, jobs_per_second, result_facts, run_facts
+from odonata.results.measured import AnyExperiment, Measured
 from pdes.checksum import NAME as CHECKSUM
 from pdes.checksum import is_intact, with_checksum
-from pdes.clock import TICKS
 from pdes.replacing import write_whole
 
 if TYPE_CHECKING:
-    from odonata.results.execution import AnyExperiment, Finished
+    from odonata.results.execution import Finished
 
 SUMMARY = "summary.json"
 """What `odonata run --json` prints of a complete run."""
@@ -49,7 +36,7 @@ def keep(finished: Finished) -> None:
 def kept(out: Path, experiment: AnyExperiment) -> dict[str, Any]:
     """Returns what `odonata run --json` printed of the complete run in a directory; without its
     summary, what of that is in its metrics."""
-    from odonata.results.opening import open as open_run
+    from odonata.results.run import open as open_run
 
     with open_run(out) as run:
         digest = run.digest
@@ -66,71 +53,45 @@ def kept(out: Path, experiment: AnyExperiment) -> dict[str, Any]:
 
 def _measured(out: Path, experiment: AnyExperiment) -> dict[str, Any]:
     """Returns the summary without what is only known when a run is over."""
-    from odonata.results.derived import simulated, summary
-    from odonata.results.opening import open as open_run
-    from odonata.results.run import Run
+    from odonata.results.run import open as open_run
 
     with open_run(out) as run:
         known = {"name": experiment.name, "out": str(out), "completed": run.complete,
-                 "ranks": int(run.attributes["ranks"]), "digest": run.digest}  # fmt: skip
-        if isinstance(run, Run):
-            jobs = run.job_records if run.experiment.jobs else []
-            network = run.job_network if jobs else []
-            known["time_ps"] = simulated(run)
-            known |= network_facts_of(run.experiment, summary(run), jobs, network)
-            if run.power_measures is not None and run.experiment.power is not None:
-                policy = run.experiment.power.policy
-                known["power"] = {"policy": policy, **run.power_measures.facts()}
-            return known | market_facts(run.market)
-        known["time_ps"] = run.simulated_us * TICKS[run.tick]
-    assert isinstance(experiment, JobExperiment)
-    return known | schedule_facts(experiment, out)
+                 "ranks": int(run.attributes["ranks"]), "digest": run.digest,
+                 "time_ps": run.simulated_ps}  # fmt: skip
+        return known | facts(Measured.of_run(run))
 
 
 @dataclass(frozen=True)
 class Summary:
     """What is shown of a run."""
 
-    experiment: AnyExperiment
     out: Path
     known: Mapping[str, Any]
     """What the engine knows, by the names of `Result`; what is not known is not there."""
     metrics: bool
     """Whether there are any."""
-    speed: float | None
-    """Jobs per second, of a run of the job fidelity."""
-    measured: Performance | None = None
-    """The performance of the network, where packets were simulated; so are the next two."""
-    jobs: Sequence[JobRecord] = ()
-    networks: Sequence[JobNetwork] = ()
-    """What the network did for each job, where they are few enough to be shown."""
+    measured: Measured
+    speed: float | None = None
+    """Jobs per second, of a run without packets."""
 
     @classmethod
     def of(cls, finished: Finished) -> Summary:
         """Returns the summary of a run that has just been executed."""
-        made, out, result = finished.experiment, finished.out, finished.result
-        known, metrics = result_facts(result), has_metrics(result)
-        if isinstance(made, JobExperiment):
-            return cls(made, out, known, metrics, jobs_per_second(result))
-        jobs, networks = finished.jobs, []
-        measured = performance(made.model(), result)
-        if 0 < len(jobs) <= MOST_SHOWN:
-            networks = JobNetwork.of(made.model(), result.outcome)
-        return cls(made, out, known, metrics, None, measured, jobs, networks)
+        result, packets = finished.result, "network" in finished.experiment.facets
+        return cls(finished.out, result_facts(result), has_metrics(result), finished.measured,
+                   None if packets else jobs_per_second(result))  # fmt: skip
 
     @classmethod
     def of_files(cls, out: Path, made: AnyExperiment) -> Summary:
         """Returns the summary of the complete run in a directory."""
-        from odonata.results.derived import recorded, summary
-        from odonata.results.run import Run
+        from odonata.results.derived import recorded
+        from odonata.results.run import open as open_run
 
-        facts = kept(out, made)
-        if isinstance(made, JobExperiment):
-            return cls(made, out, facts, True, facts.get("jobs_per_second"))
-        with Run(out) as run:
-            measured, jobs = summary(run), run.job_records if made.jobs else []
-            if not recorded(run, "ports"):
-                of_ports = {name: facts[name] for name in ("links", "inputs") if name in facts}
-                measured = replace(measured, **of_ports)
-            networks = run.job_network if 0 < len(jobs) <= MOST_SHOWN else []
-        return cls(made, out, facts, True, None, measured, jobs, networks)
+        known = kept(out, made)
+        with open_run(out) as run:
+            measured = Measured.of_run(run)
+            if measured.performance is not None and not recorded(run, "ports"):
+                of_ports = {name: known[name] for name in ("links", "inputs") if name in known}
+                measured = replace(measured, performance=replace(measured.performance, **of_ports))
+        return cls(out, known, True, measured, known.get("jobs_per_second"))

@@ -2,8 +2,8 @@
 was off its target, and how late jobs were.
 
 Rules and formulas are those of `policies.views.tracking`, the degradation of a job that of
-`odonata.results.qualities`. `Market` is made of an opened run (`of_run`) or of one in memory
-(`odonata.results.market_memory`).
+`odonata.results.qualities`. `Market` is made of an opened run (`odonata.results.market_files`) or
+of one in memory (`odonata.results.market_memory`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy.typing as npt
 from odonata.jobs.market import PRICES, MarketSettings
 from odonata.jobs.schedule import TO_COME, Schedule
 from odonata.jobs.series import Steps
-from odonata.results.market_measures import KWH, MarketMeasures, market_measures
+from odonata.results.market_measures import MarketMeasures, market_measures
 from odonata.results.qualities import (
     CapLogs,
     JobTypes,
@@ -29,13 +29,12 @@ from odonata.results.qualities import (
     left_by_logs,
     waits_s,
 )
+from odonata.results.register import KWH
 from odonata.traces.trace import SECOND, Whole
 from policies.views import tracking as rules
 
 if TYPE_CHECKING:
     import xarray as xr
-
-    from odonata.results.schedule_run import ScheduleRun
 
 HOUR_US, PS, G_PER_KG = 3600 * SECOND, 10**6, 1000.0
 HOURS = "market/hours"
@@ -198,31 +197,6 @@ class Market:
     """What the schedule does not tell of jobs; None: it tells all."""
     carbon: Steps | None = None
     """The carbon intensity over time, in g per kWh, where it is given."""
-
-    @classmethod
-    def of_run(cls, run: ScheduleRun) -> Market | None:
-        """Returns what an opened run has; None where there was no market, or where it was run by a
-        version that did not keep its prices."""
-        if run.experiment.market is None or "market" not in run.file:
-            return None
-        found = {name: run.read(f"market/{name}")[0].item()
-                 for name in Rules._fields if f"market/{name}" in run.file}  # fmt: skip
-        standby = left = None
-        if "standby" in run.file and run.complete:
-            left = run.read("left/left_us")
-            started, ended = (int(run.read(f"standby/{name}")[0]) for name in ("started", "ended"))
-            standby = started, ended
-        steps = {name: Steps.of(run.read(f"{name}/since_us"), run.read(f"{name}/value"))
-                 for name in PRICES}  # fmt: skip
-        bids, seen = run._log("bids"), run._log("tracking")
-        time_us = seen["time_us"]
-        standby_w = seen.get("standby_w", np.full(len(time_us), math.nan))
-        return cls(
-            Rules(**found), steps, measured_until(run.simulated_us, time_us),
-            Bids.of_log(bids, bids["time_us"]),
-            Tracking(time_us, seen["target_w"], seen["power_w"], standby_w), run.schedule,
-            types_of(run), caps_of(run), standby, left, carbon=run.steps("carbon"),
-        )  # fmt: skip
 
     # -- by interval
 
@@ -422,33 +396,6 @@ def measured_until(until_us: int, time_us: Whole) -> int:
     """Returns until when a market is judged: to the end of the run or, as a run may end with its
     last job, within an interval, to that of the last whole one."""
     return min(until_us, int(time_us[-1])) if len(time_us) else until_us
-
-
-def types_of(run: ScheduleRun) -> JobTypes | None:
-    """Returns the types of the jobs of an opened run; None where they have none."""
-    if "types" not in run.file:
-        return None
-    names = [name.decode() for name in run.read("types/name").tolist()]
-    aside = run.read("types/standby") != 0
-    most, least, slowdown, threshold = (
-        run.read(f"types/{name}")[~aside]
-        for name in ("power_max_w", "power_min_w", "slowdown", "q_threshold")
-    )
-    standby = names[-1] if aside.any() else None
-    return JobTypes(tuple(names[: len(most)]), most, least, slowdown, threshold,
-                    run.read("jobs/type"), standby)  # fmt: skip
-
-
-def caps_of(run: ScheduleRun) -> CapLogs:
-    """Returns the caps and speeds that an opened run has logged."""
-
-    def columns(log: str, *names: str) -> Any:
-        found = run._log(log) if log in run.file else {}
-        return tuple(found.get(name, np.zeros(0, np.int64)) for name in names)
-
-    return CapLogs(columns("type_caps", "time_us", "type", "cap_w"),
-                   columns("caps", "time_us", "job", "cap_w"),
-                   columns("speeds", "time_us", "rate"))  # fmt: skip
 
 
 UNITS = {"_kg": "kg", "_w": "W", "_s": "s", "_kwh": "kWh", "hours": "h", "_price": "1/kWh"}

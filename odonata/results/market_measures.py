@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from odonata.experiment.units import show_energy, show_power
+from odonata.results.register import MARKET, money, of_kind
 from odonata.results.statistics import Interval, interval
 from policies.views.tracking import MEAN, Qos
 
 if TYPE_CHECKING:
     from odonata.results.market import HourFacts, Market, OfType
-
-KWH = 3.6e6
-"""Joules of a kWh."""
 
 
 @dataclass(frozen=True)
@@ -158,47 +155,13 @@ def _known(value: float) -> float | None:
 # -- for people
 
 
-class Figure(NamedTuple):
-    """A measure that is shown: its field, its name and how it is written."""
-
-    path: str
-    name: str
-    text: Callable[[float], str]
-
-
-def money(value: float) -> str:
-    """Returns an amount of money, with four figures at least; of next to nothing with three."""
-    if 0.0 < abs(value) < 0.001:
-        return f"{value:.3g}"
-    return f"{value:,.2f}" if abs(value) >= 10 else f"{value:.4f}"
-
-
-def part(value: float) -> str:
-    """Returns a part of something as per cent."""
-    return f"{value:.2%}"
-
-
-FIGURES: Sequence[Figure] = (
-    Figure("average_w", "average bid", show_power),
-    Figure("reserve_w", "reserve bid", show_power),
-    Figure("saving", "saving", part),
-    Figure("cost", "cost in the market", money),
-    Figure("cost_drawn", "price of what was drawn", money),
-    Figure("error_mean", "error, mean", part),
-    Figure("bad_share", "bad intervals", part),
-    Figure("hours_kept", "hours that kept the rule", "{:,.0f}".format),
-    Figure("hours_excluded", "hours excluded", "{:,.0f}".format),
-    Figure("hours_qos", "hours that kept QoS", "{:,.0f}".format),
-    Figure("worst_late_share", "late, worst type", part),
-    Figure("latest_mean_q", "degradation, worst type", "{:.2f}".format),
-    Figure("standby_kwh", "standby energy", lambda kwh: show_energy(kwh * KWH)),
-)
-"""The measures that are compared."""
+FIGURES = tuple(it for it in of_kind(MARKET) if it.path != "market.carbon_kg")
+"""The measures that have a row each."""
 
 
 def market_rows(found: MarketMeasures, market: Market) -> list[tuple[str, str, str]]:
     """Returns rows of a name, a figure and a note, for tables."""
-    texts = {it.path: _shown(it, found) for it in FIGURES}
+    shown = {it.path.removeprefix("market."): it for it in FIGURES}
     rule, hours = market.rules, f"of {found.hours:,} hour{'s'[: found.hours != 1]}"
     offered = f"offered in {found.hours_offered:,} {hours}" if found.hours > 1 else ""
     drawn = "" if not found.cost_standby else f", standby jobs {money(found.cost_standby)} of it"
@@ -226,8 +189,8 @@ def market_rows(found: MarketMeasures, market: Market) -> list[tuple[str, str, s
     if market.types is None:
         left_out |= {"hours_qos", "worst_late_share", "latest_mean_q"}
     left_out |= {"worst_late_share"} if rule.mean_qos else {"latest_mean_q"}
-    return [(it.name, texts[it.path], notes.get(it.path, "")) for it in FIGURES
-            if it.path not in left_out]  # fmt: skip
+    return [(it.name, it.text(getattr(found, name)), notes.get(name, ""))
+            for name, it in shown.items() if name not in left_out]  # fmt: skip
 
 
 def qos_words(qos: Qos) -> str:
@@ -235,8 +198,3 @@ def qos_words(qos: Qos) -> str:
     if qos.rule == MEAN:
         return "the mean degradation of each type below its threshold"
     return f"of each type at most {qos.late:.0%} late"
-
-
-def _shown(figure: Figure, found: MarketMeasures) -> str:
-    value = getattr(found, figure.path)
-    return "-" if value is None else figure.text(value)

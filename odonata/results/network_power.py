@@ -7,9 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from odonata.experiment.units import show_energy, show_power
-from odonata.results.derived import simulated, total_over_time
-from odonata.results.market_measures import market_rows
-from odonata.results.power_measures import power_rows
+from odonata.results.derived import total_over_time
 from odonata.results.run import Run
 from pdes.errors import Refused
 from topology.power import NetworkPower
@@ -36,19 +34,13 @@ class NetworkEnergy(NamedTuple):
     """The total per byte delivered to a node; None where none was."""
 
 
-def watts_rows(run: Run) -> list[tuple[str, str, str]]:
-    """Returns rows of a name, a figure and a note about the power of nodes and, where ports were
-    recorded, of the network; none where power was not simulated."""
-    if run.power_measures is None:
+def energy_rows(run: Run) -> list[tuple[str, str, str]]:
+    """Returns a row of a name, a figure and a note about the energy of the network, where ports
+    were recorded."""
+    if "ports" not in run.file or run.simulated_ps <= 0:
         return []
-    rows = [(f"{name} of nodes" if name == "energy" else name, figure, note)
-            for name, figure, note in power_rows(run.power_measures)]  # fmt: skip
-    if run.market is not None:
-        rows += market_rows(run.market.measures, run.market)
-    if "ports" not in run.file or simulated(run) <= 0:
-        return rows
     found = network_energy(run)
-    return [*rows, ("energy of the network", show_energy(found.total_j),
+    return [("energy of the network", show_energy(found.total_j),
              f"{show_power(found.mean_w)}, by the watts of the machine's preset; "
              f"{found.idle_j / found.total_j:.1%} of it idle")]  # fmt: skip
 
@@ -59,7 +51,7 @@ def network_energy(run: Run, power: NetworkPower | None = None) -> NetworkEnergy
     given. Refused where ports were not recorded, or nothing has been simulated yet."""
     m = run.machine
     power = power or power_of(m)
-    ports, duration_ps = run.ports, simulated(run)
+    ports, duration_ps = run.ports, run.simulated_ps
     if duration_ps <= 0:
         raise Refused(f"{run.path}: has no sample yet, so its network has no energy: wait for one")
     duration_s = duration_ps / PS_PER_S

@@ -287,5 +287,5 @@ def packet_trace(run: Run) -> PacketTrace:
         raise Refused(f"{run.path}: no packets were traced: odonata run --trace-packets N keeps "
                       "the path of every N-th packet of each node")  # fmt: skip
     names = [job.name or f"job {number}" for number, job in enumerate(run.network.jobs)]
-    return PacketTrace(run.machine, every, names, run._log("packet_hops"),
-                       run._log("packet_deliveries"))  # fmt: skip
+    return PacketTrace(run.machine, every, names, run.log("packet_hops"),
+                       run.log("packet_deliveries"))  # fmt: skip

@@ -30,7 +30,9 @@ from odonata.agents.metrics import COUNTERS
 from odonata.agents.network import Network
 from odonata.experiment.units import show_time
 from odonata.jobs.board import JOB_BYTES, JOB_ENERGY_J
-from odonata.jobs.record import JobRecord, records
+from odonata.jobs.metering import JobEnergy
+from odonata.jobs.record import JobRecord
+from odonata.jobs.schedule import Schedule
 from odonata.results.input_waits import by_port, input_waits
 from odonata.results.steadiness import SATURATED, Steadiness, of_run
 from pdes.errors import Fault
@@ -220,13 +222,27 @@ def _links(network: Network, counters: Any, busy: Any, until: int) -> dict[str, 
     return classes
 
 
+def schedule_of(network: Network, result: Result, name: str = "") -> Schedule:
+    """Returns the table of the jobs of a run."""
+    outcome = result.outcome
+    return Schedule.of_board(name, network.jobs, outcome["board"], outcome["labels"],
+                             network.machine, result.time_ps)  # fmt: skip
+
+
+def job_energy(network: Network, result: Result, schedule: Schedule) -> JobEnergy | None:
+    """Returns what its jobs took; None where no power was simulated."""
+    outcome, order = result.outcome, schedule.trace.number
+    if not network.power or not network.workload:
+        return None
+    energy_j, received = outcome["accounts"][order][:, [JOB_ENERGY_J, JOB_BYTES]].T
+    stretch = cap_stretches(network.workload, network.seed, outcome["spent"].sum(axis=0))
+    return JobEnergy(energy_j, received.astype(np.int64), np.array(stretch)[order])
+
+
 def job_records(network: Network, result: Result) -> list[JobRecord]:
     """Returns a record per job, in the order of the workload."""
-    outcome, taken, stretches = result.outcome, None, list[float]()
-    if network.power and network.workload:
-        taken = outcome["accounts"][:, [JOB_ENERGY_J, JOB_BYTES]]
-        stretches = cap_stretches(network.workload, network.seed, outcome["spent"].sum(axis=0))
-    return records(network.jobs, outcome["board"], outcome["labels"], taken, stretches)
+    schedule = schedule_of(network, result)
+    return schedule.records(job_energy(network, result, schedule))
 
 
 def node_energy_j(result: Result) -> Any:

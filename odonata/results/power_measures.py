@@ -12,10 +12,9 @@ import numpy as np
 from odonata.experiment.units import show_energy, show_power
 from odonata.jobs.metering import PowerRecord
 from odonata.jobs.series import Steps
+from odonata.results.register import KWH
 from odonata.traces.trace import SECOND, Trace
 
-KWH = 3.6e6
-"""Joules of a kWh."""
 HOUR = 3600 * SECOND
 MOST_USERS = 10
 """The largest number of users that have a row to themselves."""

@@ -19,7 +19,7 @@ from odonata.cluster.simulation import simulate
 from odonata.experiment.experiment import JobExperiment
 from odonata.jobs.schedule import TO_COME, Schedule
 from odonata.results.market import G_PER_KG, HourFacts, Market, OfType, of_types
-from odonata.results.market_measures import KWH, MarketMeasures, measures_of
+from odonata.results.market_measures import MarketMeasures, measures_of
 from odonata.results.market_memory import simulate_market
 from odonata.results.qualities import (
     CapLogs,
@@ -29,6 +29,7 @@ from odonata.results.qualities import (
     left_by_logs,
     waits_s,
 )
+from odonata.results.register import KWH
 from odonata.traces.trace import SECOND, Whole
 from pdes.clock import TICKS
 from pdes.errors import Refused
@@ -317,11 +318,11 @@ def kept(made: JobExperiment, file: Path, out: Path, overwrite: bool) -> OneRun:
     """Returns the same, of a run that is kept in a directory; `file` is its experiment, whatever
     the seed."""
     from odonata.results.execution import RunOptions, execute
-    from odonata.results.schedule_run import ScheduleRun
+    from odonata.results.run import Run
 
     changes = (f"run.seed={made.run.seed}",)
     execute(RunOptions(file, out, changes, overwrite=overwrite, progress=False))
-    with ScheduleRun(out) as run:
+    with Run(out) as run:
         if not run.complete:
             raise Refused(f"stopped before its end: go on with `odonata run --resume -o {out}`, "
                           f"and see what came of it with `odonata report {out}`")  # fmt: skip

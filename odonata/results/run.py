@@ -1,152 +1,369 @@
-"""The results of a run of packets: its metrics as xarray objects (`odonata.open("out")`)."""
+"""An opened run, whatever it simulated (`odonata.open("out")`): its provenance, its tables, and
+what it has of a network, of jobs, of power and of a market.
+
+A run **has** some of these facets and others not (`Run.has`): packets have a network, and jobs
+where some were asked for; months of jobs have no network. What a run does not have is None or, for
+a table or a list, refused with the reason.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from odonata.agents.computing import cap_stretches
-from odonata.agents.layout import BIN_BITS, BIN_ONE, BINS
-from odonata.agents.metrics import SPENT
-from odonata.agents.network import Network
-from odonata.experiment.experiment import Experiment
-from odonata.jobs.board import BEGAN, DONE, JOB, OVER, QUEUED, RUNNING, STATUS, Words
-from odonata.jobs.metering import PowerRecord
-from odonata.jobs.record import JobRecord, records
-from odonata.results.alone import measured, slowdowns
-from odonata.results.job_network import FIGURES, JobNetwork, facts, job_network
-from odonata.results.market import Market
-from odonata.results.opened import Opened
-from odonata.results.packet_market import market_of
-from odonata.results.power_measures import PowerMeasures, power_measures
+from odonata.experiment.experiment import Experiment, JobExperiment
+from odonata.experiment.reading import parse
+from odonata.jobs.series import Steps
+from odonata.results.tables import Tables
+from pdes.clock import TICKS
 from pdes.errors import Refused
-from topology import Dragonfly
+from pdes.join import status_of
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from odonata.agents.network import Network
+    from odonata.jobs.metering import PowerRecord
+    from odonata.jobs.record import JobRecord
+    from odonata.jobs.schedule import Schedule
+    from odonata.results.job_network import JobNetwork
+    from odonata.results.market import Market
     from odonata.results.operator_counters import Counters
     from odonata.results.packet_trace import PacketTrace
+    from odonata.results.performance import Performance
+    from odonata.results.power_measures import PowerMeasures
+    from odonata.results.schedule_measures import Measures
     from odonata.results.seen import Seen
+    from odonata.traces.clock import WallClock
+    from odonata.traces.trace import Account, Trace
+    from topology import Dragonfly
+
+STATES = ("running", "stopped", "complete", "failed", "died", "deadlocked")
+"""The names of states, by the numbers of `pdes.stream`."""
+INCOMPLETE = {
+    "running": "it was still running",
+    "stopped": "it was stopped, at a checkpoint",
+    "complete": "it has been completed since",
+    "failed": "it ended in an error",
+    "died": "it died",
+    "deadlocked": "it was deadlocked: packets waited for each other for ever",
+}
+"""What is printed about a run that is not complete."""
+NETWORK, JOBS, POWER, MARKET = FACETS = ("network", "jobs", "power", "market")
 
 
-class Run(Opened):
-    """An opened run of packets. Times are picoseconds."""
+def open(path: str | Path) -> Run:
+    """Returns the run in a directory; refused where there is none."""
+    path = Path(path)
+    if not path.is_dir():
+        raise Refused(f"{path}: there is no such directory")
+    return Run(path)
 
-    experiment: Experiment
+
+class Run:
+    """An opened run. Close it, or use it in a `with`, where files must not stay open. Times are in
+    its `tick` (a picosecond where packets are simulated, else a microsecond)."""
+
+    experiment: Experiment | JobExperiment
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.tables = Tables(path)
+        self.file, self.read = self.tables.file, self.tables.read
+        self.attributes = self.tables.attributes
+        """Its provenance: versions, host, when it was started, ..."""
+        self.experiment = parse(self.attributes["experiment"], str(path), stand_in=True)
+        self.tick = self.tables.tick
+        """The unit of its times."""
+        self.complete = self.tables.complete
+        """Whether it came to its end; if not, it was stopped, died, or goes on."""
+        self.times = self.tables.times
+        """When samples were taken, in ticks, as numpy has it."""
+
+    def close(self) -> None:
+        self.tables.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "complete" if self.complete else f"incomplete, {self.reached_ps} ps"
+        if self.missing:
+            state += f", the plug-in of {', '.join(self.experiment.missing)} is missing"
+        return f"<run {self.experiment.name!r} in {self.path}: {state}, {len(self.times)} samples>"
+
+    # -- what was run
+
+    def has(self, facet: str) -> bool:
+        """Tells whether a run has one of FACETS: was that simulated?"""
+        return facet in self.experiment.facets
 
     @property
-    def network(self) -> Network:
-        return self.experiment.model()
+    def reached(self) -> int:
+        """Returns the simulated time that it has reached, in ticks. In a complete run nothing may
+        have been left to measure before its end; then samples end there. A run without an end has
+        come as far as its samples."""
+        end: int | None = self.experiment.run.end
+        if self.complete and end is not None:
+            return end // TICKS[self.tick]
+        return int(self.times[-1]) if len(self.times) else 0
 
     @property
-    def machine(self) -> Dragonfly:
-        return self.network.machine
+    def reached_ps(self) -> int:
+        """Returns the same in ps."""
+        return self.reached * TICKS[self.tick]
 
-    # -- what was measured
+    @cached_property
+    def simulated(self) -> int:
+        """Returns the time that it has simulated, in ticks: where it went on until nothing was
+        left, to the last thing that happened, and not to when that was noticed."""
+        if not self.complete or self.experiment.run.end is not None:
+            return self.reached
+        if not self.has(NETWORK):
+            return int(self.schedule.end.max(initial=0))
+        over = self.has(JOBS) and bool(self.schedule.done.all())
+        return max(self.last_in_ps, int(self.schedule.end.max()) if over else 0)
+
+    @property
+    def simulated_ps(self) -> int:
+        """Returns the same in ps."""
+        return self.simulated * TICKS[self.tick]
+
+    @property
+    def simulated_us(self) -> int:
+        """Returns the same in whole microseconds."""
+        return self.simulated_ps // TICKS["us"]
+
+    @property
+    def missing(self) -> str:
+        """A sentence that names the policies and patterns of this run whose plug-ins are gone;
+        empty if there are none. Opening a run never loads plug-ins, for nothing of them is needed;
+        it is enough that they are there."""
+        files, policies = self.experiment.plugins, ", ".join(self.experiment.missing)
+        gone = [file for file in files if not Path(file).exists()]
+        if not policies or (files and not gone):
+            return ""
+        several = len(gone) > 1
+        which = f"plug-in{'s' * several} ({', '.join(gone)})" if gone else "plug-in"
+        return (f"the {which} of {policies} {'are' if several else 'is'} missing; all that was "
+                "measured is here")  # fmt: skip
+
+    @property
+    def state(self) -> str:
+        """Returns complete, stopped (at a checkpoint), failed, died, or running: as far as is
+        known."""
+        return STATES[status_of(self.path)[0]]
+
+    @property
+    def digest(self) -> str | None:
+        """Returns the digest of a complete run, or None."""
+        return self.attributes.get("digest") if self.complete else None
+
+    @property
+    def packages(self) -> dict[str, str]:
+        """Returns the versions with which it ran."""
+        return json.loads(self.attributes["packages"])  # type: ignore[no-any-return]
+
+    # -- tables
+
+    @cached_property
+    def time(self) -> xr.DataArray:
+        """When samples were taken, in ticks; each describes the interval that ends then."""
+        from xarray import DataArray
+
+        return DataArray(self.times, dims="time", attrs={"unit": self.tick})
+
+    @cached_property
+    def interval(self) -> xr.DataArray:
+        """The length of these intervals, in ticks."""
+        from xarray import DataArray
+
+        lengths = np.diff(self.times, prepend=0)
+        return DataArray(lengths, {"time": self.times}, "time", attrs={"unit": self.tick})
+
+    def log(self, name: str) -> dict[str, Any]:
+        """Returns the columns of a log that have a number per row; for a run that is not complete,
+        as of its last sample. Empty where there is no such log."""
+        return self.tables.log(name, self.reached)
+
+    def _table(self, name: str, **coordinates: Any) -> xr.Dataset:
+        if not self.has(NETWORK) and name not in ("system", "engine"):
+            raise Refused(f"{self.path}: {name} were not recorded (it simulated no packets)")
+        coordinates |= {"time": self.time, f"interval_{self.tick}": ("time", self.interval.data)}
+        return self.tables.table(name, coordinates)
 
     @cached_property
     def ports(self) -> xr.Dataset:
         """Returns the counters of every port of every router, summed over its virtual channels."""
-        return self._table("ports", self._of_ports())
+        return self._of_ports("ports")
 
     @cached_property
     def channels(self) -> xr.Dataset:
         """Returns the same by virtual channel, where that was asked for (`metrics.channels`)."""
-        return self._table("channels", self._of_ports())
+        return self._of_ports("channels")
 
     @cached_property
     def inputs(self) -> xr.Dataset:
         """Returns what the first packets at every input port waited for, where routers have
         crossbars and ports were recorded."""
-        return self._table("inputs", self._of_ports())
+        return self._of_ports("inputs")
+
+    def _of_ports(self, name: str) -> xr.Dataset:
+        from odonata.results.network import of_ports
+
+        return self._table(name, **of_ports(self.machine))
 
     @cached_property
     def nodes(self) -> xr.Dataset:
-        m = self.machine
-        router = np.arange(m.n_nodes) // m.nodes
-        return self._table("nodes", {
-            "node": ("node", np.arange(m.n_nodes)),
-            "router": ("node", router),
-            "group": ("node", router // m.routers),
-        })  # fmt: skip
+        from odonata.results.network import of_nodes
+
+        return self._table("nodes", **of_nodes(self.machine))
 
     @cached_property
     def groups(self) -> xr.Dataset:
-        edges = ((np.arange(BINS) + BIN_ONE) << BIN_BITS).view(np.float64)
-        groups = np.arange(self.machine.groups)
-        return self._table("groups", {
-            "group": ("group", groups),
-            "source_group": ("source_group", groups),
-            "from_ps": ("bin", edges, {"unit": "ps", "about": "where a bin of latencies begins"}),
-        })  # fmt: skip
+        from odonata.results.network import of_groups
+
+        return self._table("groups", **of_groups(self.machine))
+
+    @cached_property
+    def system(self) -> xr.Dataset:
+        """Returns the queue, the running jobs and the busy nodes, as sampled where no packets were
+        simulated."""
+        return self._table("system")
+
+    @cached_property
+    def engine(self) -> xr.Dataset:
+        """Returns the engine's own counters by rank, which are different on every machine."""
+        return self._table("engine")
 
     @cached_property
     def jobs(self) -> xr.Dataset:
-        """Returns every job, as far as is known; times that are not are -1, and energies, where
-        power was simulated, are NaN. The nodes of each are in `job_records`. What was asked for is
-        taken from the experiment, since older files have no column for all of it."""
-        from xarray import Dataset
+        """Returns every job, as far as is known; times that are not are -1."""
+        from odonata.results import jobs
 
-        board, _ = self._board
-        start, end = board[:, BEGAN], board[:, OVER]
-        text = {name: np.char.decode(self.read(f"jobs/{name}").astype("S"), "utf-8")
-                for name in ("name", "pattern")}  # fmt: skip
-        jobs = self.network.jobs
-        text |= {name: np.array([getattr(job, name) for job in jobs], str)
-                 for name in ("user", "project", "application")}  # fmt: skip
-        requested = [-1 if job.requested_ps is None else job.requested_ps for job in jobs]
-        arrival = self.read("jobs/arrival_ps")
-        begun, over = start >= 0, end >= 0
-        columns = {
-            **text, "nodes": self.read("jobs/nodes"),
-            "requested_ps": np.array(requested, np.int64), "arrival_ps": arrival,
-            "start_ps": start, "end_ps": end, "waiting_ps": np.where(begun, start - arrival, -1),
-            "run_time_ps": np.where(over, end - start, -1),
-        }  # fmt: skip
-        if self._taken is not None:
-            energy_j, received = self._taken.T
-            per_byte = energy_j / np.where(received > 0, received, np.nan)
-            columns |= {"energy_j": energy_j, "received_bytes": received, "j_per_byte": per_byte}
-        columns |= self._network_columns()
-        units = dict.fromkeys((name for name in columns if name.endswith("_ps")), "ps")
-        units |= {"energy_j": "J", "received_bytes": "B", "j_per_byte": "J/B", "bytes": "B"}
-        found = {name: ("job", values, {"unit": units[name]} if name in units else {})
-                 for name, values in columns.items()}  # fmt: skip
-        return Dataset(found, {"job": np.arange(len(start))})
+        return jobs.of_packets(self) if self.has(NETWORK) else jobs.of_trace(self)
 
     @cached_property
     def stages(self) -> xr.Dataset:
-        """Returns every stage of every job, and what its tasks did with their time, summed over
-        tasks; without the times while they are not known."""
-        from xarray import Dataset
+        """Returns every stage of every job of a run of packets, and what its tasks did with their
+        time, summed over tasks; without the times while they are not known."""
+        from odonata.results.jobs import stages
 
-        columns: dict[str, Any] = {"job": self.read("stages/job")}
-        for name in ("name", "pattern"):
-            columns[name] = np.char.decode(self.read(f"stages/{name}").astype("S"), "utf-8")
-        known = bool(self.job_network)
-        columns |= {name: self.read(f"stages/{name}") for name in SPENT if known}
-        units = {name: {"unit": "ps", "about": words} for name, (_, words) in SPENT.items()}
-        return Dataset({name: ("stage", values, units.get(name, {}))
-                        for name, values in columns.items()})  # fmt: skip
+        return stages(self)
 
-    def _network_columns(self) -> dict[str, Any]:
-        """Returns what is known of the packets of jobs, and of their slowdowns."""
-        found = {
-            "alone_ps": np.array(self.alone_ps or [-1] * len(self.network.jobs), np.int64),
-            "slowdown": np.array(slowdowns(self.job_records, self.alone_ps), float),
-        }
-        if jobs := self.job_network:
-            figures = [facts(job) for job in jobs]
-            for name in FIGURES:
-                counts = name in ("packets", "bytes", "non_minimal_packets")
-                kind = np.int64 if counts else np.float64
-                found[name] = np.array([it[name] for it in figures], kind)
-            found["stall_to_flit"] = np.array(self.job_stalls, float)
-        return found
+    # -- its network
+
+    @property
+    def network(self) -> Network:
+        """Returns the network that was simulated. Refused where there was none."""
+        if not isinstance(self.experiment, Experiment):
+            raise Refused(f"{self.path}: is a run of jobs without packets: it has no network")
+        return self.experiment.model()
+
+    @property
+    def machine(self) -> Dragonfly:
+        """Returns the machine, of which a run that only counts nodes has none."""
+        machine: Dragonfly | None = self.experiment.machine
+        if machine is None:
+            raise Refused(f"{self.path}: nodes were only counted, so that there is no machine")
+        return machine
+
+    @property
+    def n_nodes(self) -> int:
+        """Returns how many nodes the machine has."""
+        return int(self.attributes["nodes"]) if "nodes" in self.attributes else self.machine.n_nodes
+
+    @cached_property
+    def performance(self) -> Performance | None:
+        """Returns the figures of `odonata.performance`, from the files of the run; None where no
+        packets were simulated."""
+        if not self.has(NETWORK):
+            return None
+        from odonata.results.derived import summary
+
+        return summary(self)
+
+    @cached_property
+    def last_in_ps(self) -> int:
+        """Returns when the last packet was delivered, in ps."""
+        last = len(self.times) - 1
+        return int(self.read("groups/last_received_ps", last).max()) if len(self.times) else 0
+
+    @cached_property
+    def counters(self) -> Counters:
+        """Returns its counters as an operator reads them (`counters_of`), read once."""
+        from odonata.results.operator_counters import counters_of
+
+        return counters_of(self)
+
+    @cached_property
+    def packet_trace(self) -> PacketTrace:
+        """Returns the paths of the packets that were traced (`metrics.trace_packets`)."""
+        from odonata.results.packet_trace import packet_trace
+
+        return packet_trace(self)
+
+    # -- its jobs
+
+    @cached_property
+    def trace(self) -> Trace:
+        """Returns what its jobs asked for, from its files: a trace that was read need not be
+        there."""
+        from odonata.results.jobs import trace_of
+
+        return self.schedule.trace if self.has(NETWORK) else trace_of(self)
+
+    @property
+    def account(self) -> Account:
+        """Returns what was dropped and repaired when the trace was read."""
+        from odonata.traces.trace import Account
+
+        return Account(**json.loads(self.attributes.get("account", "{}")))
+
+    @property
+    def clock(self) -> WallClock | None:
+        """Returns which date time 0 has, and what clocks show then; None where nobody told it."""
+        from odonata.traces.clock import WallClock
+
+        told = self.attributes.get("clock")
+        return None if told is None else WallClock(**json.loads(told))
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """Returns the table of its jobs: what became of them, as far as is known. Refused where it
+        ran none."""
+        from odonata.results.jobs import schedule_of
+
+        if not self.has(JOBS):
+            raise Refused(f"{self.path}: ran no jobs ([[jobs]])")
+        return schedule_of(self)
+
+    @cached_property
+    def job_records(self) -> list[JobRecord]:
+        """Returns a record per job, with the labels of its nodes."""
+        return self.schedule.records(None if self.power is None else self.power.by_job)
+
+    @cached_property
+    def measures(self) -> Measures:
+        """Returns the measures of the schedule, without any warm-up."""
+        from odonata.results.schedule_measures import measures
+
+        return measures(self.schedule)
+
+    @cached_property
+    def job_network(self) -> list[JobNetwork]:
+        """Returns what the network did for each job; empty while that is not known."""
+        from odonata.results.job_network import job_network
+
+        return job_network(self)
 
     @cached_property
     def job_stalls(self) -> list[float]:
@@ -161,39 +378,12 @@ class Run(Opened):
         return [it.stall_to_flit for it in job_counters(self, counters=self.counters)]
 
     @cached_property
-    def counters(self) -> Counters:
-        """Returns its counters as an operator reads them (`counters_of`), read once."""
-        from odonata.results.operator_counters import counters_of
-
-        return counters_of(self)
-
-    @cached_property
-    def job_network(self) -> list[JobNetwork]:
-        """Returns what the network did for each job; empty while that is not known."""
-        return job_network(self)
-
-    @cached_property
     def alone_ps(self) -> list[int] | None:
         """Returns how long each job takes alone, in ps, -1 where that was not measured; None where
         nothing was (`odonata slowdown`)."""
-        return measured(self.path, self.attributes["id"], len(self.network.jobs))
+        from odonata.results.alone import measured
 
-    @cached_property
-    def job_records(self) -> list[JobRecord]:
-        """Returns a record per job, with the labels of its nodes."""
-        return records(self.network.jobs, *self._board, self._taken, self._stretches)
-
-    @cached_property
-    def _stretches(self) -> list[float]:
-        """Returns by how much caps stretched what each job computes; right of those that are over.
-        Empty where that is not known: while a run goes on, and without power."""
-        network, known = self.network, "stages/computed_ps" in self.file
-        if self._taken is None or not known or self.state in ("running", "died", "failed"):
-            return []
-        spent = np.stack([self.read(f"stages/{name}") for name in SPENT], axis=-1)
-        if network.workload is None or len(spent) != sum(len(job.parts) for job in network.jobs):
-            return []
-        return cap_stretches(network.workload, network.seed, spent)
+        return measured(self.path, self.attributes["id"], len(self.schedule))
 
     @cached_property
     def seen(self) -> list[Seen | None]:
@@ -204,96 +394,37 @@ class Run(Opened):
 
         if "seen" not in self.file:
             return []
-        return seen_by_job(self, {name: self._log(name) for name in LOGS})
+        return seen_by_job(self, {name: self.log(name) for name in LOGS})
 
-    @cached_property
-    def packet_trace(self) -> PacketTrace:
-        """Returns the paths of the packets that were traced (`metrics.trace_packets`)."""
-        from odonata.results.packet_trace import packet_trace
-
-        return packet_trace(self)
+    # -- power, and a market
 
     @cached_property
     def power(self) -> PowerRecord | None:
-        """Returns what was measured of power, None where it was not simulated. What nodes took that
-        is not of a job which has ended counts as idle."""
-        if self.experiment.power is None or not len(self.times):
-            return None
-        logs = {name: self._log(name) for name in ("power", "caps")}
-        figures = self._log("learned") if "learned" in self.file else {}
-        figures.pop("time_ps", None)
-        latency = self.experiment.scheduler.launch_ps  # until the scheduler heard of a reading
-        readings, caps = logs["power"], logs["caps"]
-        by_job = np.nan_to_num(self._taken[:, 0])
-        total = math.fsum(self.read("nodes/energy_j", len(self.times) - 1).tolist())
-        return PowerRecord(
-            readings["time_ps"] - latency, readings["power_w"], readings["cap_w"],
-            readings["cause"], int(self.times[-1]), by_job, total - math.fsum(by_job), 0.0, 0.0,
-            (caps["time_ps"], caps["job"], caps["cap_w"]), (np.zeros(0, np.int64), np.zeros(0)),
-            figures, 1e-12,
-            np.array([it.cap_stretch for it in self.job_records], np.float64),
-        )  # fmt: skip
+        """Returns what was measured of power, None where it was not simulated."""
+        from odonata.results.power import power_of
+
+        return power_of(self) if self.has(POWER) else None
 
     @cached_property
     def power_measures(self) -> PowerMeasures | None:
         """Returns the measures of power, None where it was not simulated."""
-        return None if self.power is None else power_measures(self.power, None)
+        from odonata.results.power_measures import power_measures
+
+        if self.power is None:
+            return None
+        trace = None if self.has(NETWORK) else self.trace
+        return power_measures(self.power, trace, self.steps("price"), self.steps("carbon"))
 
     @cached_property
     def market(self) -> Market | None:
         """Returns the hours of a market, None where the machine took part in none."""
-        return market_of(self)
+        from odonata.results.market_files import market_of
 
-    @cached_property
-    def _taken(self) -> Any:
-        """Returns the energy and the bytes of every job, NaN where that is not known yet; None
-        where no power was simulated."""
-        if "ends" not in self.file or "energy_j" not in self.file["ends"]:
+        return market_of(self) if self.has(MARKET) else None
+
+    def steps(self, name: str) -> Steps | None:
+        """Returns the price or the carbon intensity over time, from the files of the run."""
+        if name not in self.file:
             return None
-        ends, taken = self._log("ends"), np.full((len(self.network.jobs), 2), np.nan)
-        taken[ends["job"]] = np.column_stack((ends["energy_j"], ends["received_bytes"]))
-        return taken
-
-    @cached_property
-    def _board(self) -> tuple[Words, Words]:
-        """Returns the scheduler's board (`odonata.jobs.board`), from the logs of starts and ends
-        or, for an older run, from samples; -1 for what is not known."""
-        if not self.experiment.jobs:
-            raise Refused(f"{self.path}: ran no jobs ([[jobs]])")
-        nodes = np.array([job.nodes for job in self.network.jobs])
-        board = np.full((len(nodes), len(JOB)), -1, np.int64)
-        labels = np.full(nodes.sum(), -1, np.int64)
-        if "starts" in self.file:
-            starts, ends = self._log("starts"), self._log("ends")
-            job = starts["job"]
-            board[job, BEGAN], board[ends["job"], OVER] = starts["start_ps"], ends["end_ps"]
-            first = np.cumsum(nodes) - nodes
-            places = [np.arange(first[n], first[n] + nodes[n]) for n in job.tolist()]
-            if places:
-                where = np.concatenate(places)
-                labels[where] = self.read("starts/labels", slice(len(where)))
-        elif len(self.times):
-            last = len(self.times) - 1
-            board[:, BEGAN] = self.read("jobs/start_ps", last)
-            board[:, OVER] = self.read("jobs/end_ps", last)
-            labels[:] = self.read("jobs/labels", last)
-        board[:, STATUS] = np.where(board[:, BEGAN] >= 0, RUNNING, QUEUED)
-        board[board[:, OVER] >= 0, STATUS] = DONE
-        return board, labels
-
-    def _of_ports(self) -> dict[str, Any]:
-        m = self.machine
-        router, port = np.arange(m.n_routers), np.arange(m.radix)
-        kind = np.where(port < m.nodes, "node", np.where(port < m.nodes + m.routers - 1,
-                                                         "local", "global"))  # fmt: skip
-        ends = np.full((m.n_routers, m.radix), -1)
-        ends[:, m.nodes :] = m.ends()
-        return {
-            "router": ("router", router),
-            "port": ("port", port),
-            "group": ("router", router // m.routers),
-            "kind": ("port", kind),
-            "to_router": (("router", "port"), np.where(ends >= 0, ends // m.radix, -1)),
-            "to_port": (("router", "port"), np.where(ends >= 0, ends % m.radix, -1)),
-            "lit": (("router", "port"), (ends >= 0) | (port < m.nodes)),
-        }
+        since = self.read(f"{name}/since_{self.tick}") // (TICKS["us"] // TICKS[self.tick])
+        return Steps.of(since, self.read(f"{name}/value"))

@@ -117,14 +117,6 @@ class Steadiness:
         return self.verdict in (STEADY, SATURATED)
 
 
-def misleads(verdict: str, figure: str) -> bool:
-    """Tells whether a figure of a run (by its name in JSON) would be read as a mean of a steady
-    state, and is none: latencies where the run is marked, throughput where it has not settled."""
-    if figure == "throughput":
-        return verdict in (UNSETTLED, SHORT)
-    return verdict in MARKED and figure.endswith("_latency_ns") and "." not in figure
-
-
 UNKNOWN = Steadiness(UNJUDGED, "its flows are known when it has ended, and not of older runs")
 WITH_JOBS = Steadiness(UNJUDGED, "jobs come and go, so that nothing has to be steady")
 

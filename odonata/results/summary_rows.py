@@ -1,32 +1,77 @@
-"""The summary of a run as rows of a name, a figure and a note, for tables of any kind."""
+"""The summary of a run as rows of a name, a figure and a note, for tables of any kind.
+
+Where packets are simulated a row has several figures (`of_packets`); the rows of months of jobs are
+those figures of the register (`of_schedule`). What was measured of power, and what came of a
+market, follow with rows of their own.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odonata.experiment.units import show_bandwidth, show_energy, show_size, show_time
+from odonata.experiment.experiment import Experiment
+from odonata.experiment.units import (
+    show_bandwidth,
+    show_duration,
+    show_energy,
+    show_size,
+    show_time,
+)
 from odonata.results.job_table import makespan_ps, mean, microseconds, powered, tally
+from odonata.results.market_measures import market_rows
+from odonata.results.power_measures import power_rows
+from odonata.results.register import FIGURES, NETWORK, SCHEDULE, number, of_kind
+from odonata.results.schedule_series import fragmentation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odonata.agents.network import Network
-    from odonata.experiment.experiment import Experiment
     from odonata.jobs.record import JobRecord
+    from odonata.jobs.schedule import Schedule
+    from odonata.results.measured import AnyExperiment, Measured
     from odonata.results.performance import Performance
+    from odonata.traces.trace import Trace
     from topology import Dragonfly
 
 Row = tuple[str, str, str]
 
 
-def of_run(
-    experiment: Experiment,
-    figures: Performance,
-    reached_ps: int,
-    complete: bool,
-    jobs: Sequence[JobRecord] = (),
-) -> list[Row]:
-    """Returns the rows of a run that has reached `reached_ps`; with its jobs, where it has any."""
+def summary(it: Measured, reached_ps: int, complete: bool) -> list[Row]:
+    """Returns the rows of what a run that has reached `reached_ps` had: its network and its jobs;
+    none of a run without packets that kept nothing."""
+    if it.performance is not None:
+        return of_packets(it, reached_ps, complete)
+    return of_schedule(it) if it.schedule is not None else []
+
+
+def sections(
+    it: Measured, reached_ps: int, complete: bool, energy: Sequence[Row] = ()
+) -> list[list[Row]]:  # fmt: skip
+    """Returns the rows of a run: of its jobs or its network, then of its power (and of the `energy`
+    of its network) and its market, which in a run of packets follow without a line between."""
+    parts = [summary(it, reached_ps, complete), watts_rows(it)]
+    if it.market is not None:
+        parts.append(market_rows(it.market.measures, it.market))
+    if it.performance is not None:
+        return [[*(row for part in parts for row in part), *energy]]
+    return [part for part in parts if part]
+
+
+def watts_rows(it: Measured) -> list[Row]:
+    """Returns the rows of what was measured of power; none where it was not simulated. In a run of
+    packets nodes are told from the network."""
+    rows = [] if it.power is None else power_rows(it.power)
+    packets = it.performance is not None
+    return [(f"{name} of nodes" if packets and name == "energy" else name, figure, note)
+            for name, figure, note in rows]  # fmt: skip
+
+
+def of_packets(it: Measured, reached_ps: int, complete: bool) -> list[Row]:
+    """Returns the rows of a run of packets; with its jobs, where it has any."""
+    experiment, figures, jobs = it.experiment, it.performance, it.records
+    assert isinstance(experiment, Experiment)
+    assert figures is not None
     network, m, end = experiment.model(), experiment.machine, experiment.run.end
     note = ""
     reached_ps = simulated_ps(end, complete, reached_ps, figures.last_arrival_ns, jobs)
@@ -42,6 +87,8 @@ def of_run(
     ]  # fmt: skip
     if not reached_ps:
         return [*rows, ("packets", "-", "no sample has been written yet")]
+    more = [(one.head, one.text(one.value(it)), one.note) for one in FIGURES
+            if one.row and one.kind == NETWORK]  # fmt: skip
     if network.workload:
         return [
             *rows,
@@ -49,12 +96,13 @@ def of_run(
             *_packets(figures),
             _latency(figures),
             *_links(figures),
+            *more,
         ]
     warmup = network.warmup_ps
     if reached_ps <= warmup:
         nothing = ("throughput", "-", f"all of it warm-up, {show_time(warmup)}")
         return [*rows, *_packets(figures), nothing, *_links(figures)]
-    return [*rows, *of_network(figures)]
+    return [*rows, *of_network(figures), *more]
 
 
 def rounded(machine: Dragonfly) -> str:
@@ -79,11 +127,11 @@ def simulated_ps(
     return reached_ps
 
 
-def still(experiment: Experiment) -> str:
+def still(experiment: AnyExperiment) -> str:
     """Returns the time that a run was to reach."""
     if experiment.run.end is not None:
         return f"of {show_time(experiment.run.end)}"
-    return "some jobs are not done" if experiment.jobs else "something is left"
+    return "some jobs are not done" if "jobs" in experiment.facets else "something is left"
 
 
 def of_jobs(jobs: Sequence[JobRecord], reached_ps: int) -> list[Row]:
@@ -231,3 +279,70 @@ def _inputs(figures: Performance) -> list[Row]:
         f"the longest, at router {figures.inputs['router']}, input port {figures.inputs['port']}"
     )
     return [*found, ("crossbar wait", show_time(figures.inputs["longest_ps"]), where)]
+
+
+# -- of jobs without packets
+
+OF_SCHEDULES = tuple(it for it in of_kind(SCHEDULE) if it.everywhere)
+STATES_SHOWN = 3
+"""The first of these count jobs; those that were molded come after them."""
+
+
+def account_of(trace: Trace, nodes: int, machine: Dragonfly | None, overrun: str = "") -> list[str]:
+    """Returns sentences about the trace and the machine: a heading, and what is to be known."""
+    longer = int(((trace.run_us > trace.requested_us) & (trace.requested_us >= 0)).sum())
+    fate = {"kill": "they are killed then; --overrun extend (trace.overrun) lets them run on",
+            "extend": "they run on"}.get(overrun, "")  # fmt: skip
+    late = [f"{longer:,} run for longer than requested: {fate}"] if longer and fate else []
+    load = trace.load(nodes)
+    span = trace.span_us / 1e6
+    about = [f"submitted within {show_duration(span)}" if span else "submitted together"]
+    if trace.clock is not None and len(trace):
+        begin, end = trace.clock.words(trace.submit_us[[0, -1]])
+        about.append(f"from {begin} to {end} ({trace.clock.name})")
+    about += [f"offered load {load:.3f}"] if load == load else []
+    if machine is not None:
+        about.append(f"placed on a dragonfly p={machine.nodes} a={machine.routers} "
+                     f"h={machine.global_links} g={machine.groups}")  # fmt: skip
+    return [f"{trace.name}: {len(trace):,} jobs on {nodes:,} nodes", ", ".join(about),
+            *trace.account.lines(), *late]  # fmt: skip
+
+
+def spread_rows(schedule: Schedule) -> list[tuple[str, str, str]]:
+    """Returns over how many groups and routers a running job is spread, where jobs were placed."""
+    found = fragmentation(schedule)
+    if found is None:
+        return []
+    facts = found.facts()
+    return [(f"{word} per job", number(facts[f"{word}_per_job"]),
+             f"at the fewest {number(facts[f'fewest_{word}_per_job'])}")
+            for word in ("groups", "routers")]  # fmt: skip
+
+
+def fewest_rows(schedule: Schedule) -> list[tuple[str, str]]:
+    """Returns the fewest groups and routers per running job, where jobs were placed."""
+    found = fragmentation(schedule)
+    facts = found.facts() if found else {}
+    return [(f"{word}, at the fewest", number(facts[f"fewest_{word}_per_job"]))
+            for word in ("groups", "routers") if facts]  # fmt: skip
+
+
+def molded_rows(schedule: Schedule) -> list[tuple[str, str, str]]:
+    """Returns how many jobs ran in a configuration that a power policy chose, where jobs are
+    moldable."""
+    if schedule.molds is None:
+        return []
+    return [("molded", f"{len({*schedule.molds.job.tolist()}):,}",
+             "jobs, whose run times and watts are those that were measured")]  # fmt: skip
+
+
+def of_schedule(it: Measured) -> list[Row]:
+    """Returns all rows of one schedule; states that no job is in are left out."""
+    schedule, measures = it.schedule, it.measures
+    assert schedule is not None
+    rows = [(one.name, one.text(one.value(it)), one.note) for one in OF_SCHEDULES]
+    left = [(name, f"{count:,}", "jobs, not done") for name, count in
+            (("running", measures.running), ("waiting", measures.waiting),
+             ("to come", measures.to_come)) if count]  # fmt: skip
+    return [*rows[:STATES_SHOWN], *left, *molded_rows(schedule), *rows[STATES_SHOWN:],
+            *spread_rows(schedule)]  # fmt: skip

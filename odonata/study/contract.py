@@ -273,7 +273,7 @@ class Packaged(Study[Any, Any, Any]):
     def figures(
         self, asked: Any, outcomes: Mapping[str, Any], directory: Path, pdf: bool
     ) -> list[Path]:
-        from odonata.study.drawing import draw_all
+        from odonata.figures.style import draw_all
 
         makers = self._of("figures", "FIGURES")
         return draw_all(makers, self.measured(asked, outcomes), directory, pdf)

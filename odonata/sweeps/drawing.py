@@ -14,10 +14,10 @@ from typing import NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from odonata.figures.network import RUN_COLOURS, save, style
-from odonata.study.drawing import dress_small, panels_of
+from odonata.figures.style import RUN_COLOURS, dress_small, panels_of, save, style
+from odonata.results.register import figure as figure_of
 from odonata.sweeps.axes import number_of
-from odonata.sweeps.outcomes import JOBS, shown
+from odonata.sweeps.outcomes import JOBS
 from odonata.sweeps.table import Cell, Swept
 from pdes.errors import Refused
 
@@ -119,7 +119,7 @@ def picture(found: Swept, drawing: Drawing) -> Figure:
         _panel(panel, found, drawing, some, ticks, hues)
         panel.set_title(title, fontsize=9)
         if place % columns == 0:
-            panel.set_ylabel(shown(drawing.figure).title)
+            panel.set_ylabel(figure_of(drawing.figure).title)
         if place + columns >= len(shown_panels):
             panel.set_xlabel(drawing.x)
     if drawing.hue:
@@ -133,7 +133,7 @@ def _panel(
     axes: Axes, found: Swept, drawing: Drawing, cells: Sequence[Cell], ticks: Sequence[str],
     hues: Sequence[str],
 ) -> None:  # fmt: skip
-    numeric, scale = _numeric(ticks), shown(drawing.figure).scale
+    numeric, scale = _numeric(ticks), figure_of(drawing.figure).scale
     for number, hue in enumerate(hues):
         some = [cell for cell in cells if not drawing.hue
                 or _label(found, cell, drawing.hue) == hue]  # fmt: skip

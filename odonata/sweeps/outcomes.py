@@ -8,14 +8,15 @@ simulated (wall time, memory) are none. What a figure is called, and its unit, i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from odonata.experiment.experiment import folded
 from odonata.jobs.request import Job
-from odonata.results.run_facts import simulated_facts
-from odonata.results.steadiness import MARKED, misleads
+from odonata.results.measured import simulated_facts
+from odonata.results.register import flat, misleads
+from odonata.results.steadiness import MARKED
 from odonata.sweeps.plan import Point, identities
 from pdes.errors import Fault
 from pdes.transport import Serial
@@ -84,10 +85,10 @@ def outcome_of(facts: Mapping[str, Any], asked: Sequence[Job] = ()) -> SweepOutc
         known["jobs"], jobs = jobs, []
     names = _apart([job["name"] for job in jobs])
     by_job = {
-        name: dict(_flat({key: value for key, value in job.items() if key not in OF_REQUESTS}))
+        name: dict(flat({key: value for key, value in job.items() if key not in OF_REQUESTS}))
         for name, job in zip(names, jobs, strict=True)
     }
-    figures = dict(_flat(known))
+    figures = dict(flat(known))
     if figures.get("measured_packets") == 0:  # whose latency is not 0, but unknown
         figures |= {name: None for name in figures if name.endswith("_latency_ns")}
     judged = found.get("verdict", ""), found.get("why", "")
@@ -113,64 +114,7 @@ def _apart(names: list[str]) -> list[str]:
     return found
 
 
-def _flat(facts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float | None]]:
-    """Returns the numbers of a tree of facts, by their paths. What a job's packets did is one level
-    too deep for a name."""
-    for name, value in facts.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, prefix if name == "network" else f"{prefix}{name}.")
-        elif value is None or isinstance(value, bool | int | float):
-            number = None if value is None else float(value)
-            known = number is not None and math.isfinite(number)
-            yield prefix + name, number if known else None
-
-
 # -- how figures are shown
-
-
-class Shown(NamedTuple):
-    """A figure for people: words, a unit, and what its values are multiplied by."""
-
-    words: str
-    unit: str
-    scale: float
-
-    @property
-    def title(self) -> str:
-        return f"{self.words} ({self.unit})" if self.unit else self.words
-
-
-SUFFIXES = {"_ps": ("us", 1e-6), "_ns": ("ns", 1.0), "_us": ("us", 1.0), "_s": ("s", 1.0),
-            "_j": ("J", 1.0), "_kwh": ("kWh", 1.0), "_w": ("W", 1.0)}  # fmt: skip
-WORDS = {
-    "p99_latency": "latency, 99 %", "p95_latency": "latency, 95 %", "mean_latency": "latency, mean",
-    "median_latency": "latency, median", "max_latency": "latency, longest",
-    "mean_run_time": "run time, mean", "mean_waiting": "wait, mean", "mean_wait": "wait, mean",
-    "waiting": "wait", "mean_bounded_slowdown": "bounded slowdown, mean",
-    "market.saving": "saving", "market.cost": "cost", "market.error_mean": "error, mean",
-    "market.bad_share": "bad intervals", "market.worst_late_share": "late, worst type",
-    "market.hours_kept": "hours that kept the rule", "market.standby": "standby energy",
-    "market.hours_excluded": "hours excluded", "market.carbon_kg": "CO2 of the market's hours",
-    "communication": "part of the time in MPI", "non_minimal_hops": "non-minimal hops",
-}  # fmt: skip
-
-
-def shown(figure: str) -> Shown:
-    """Returns how a figure is shown.
-
-    >>> shown("jobs.run_time_ps").title, shown("links.global.utilisation").title
-    ('run time (us)', 'global links, utilisation')
-    """
-    name = figure.removeprefix(JOBS)
-    unit, scale = "", 1.0
-    for suffix, (symbol, factor) in SUFFIXES.items():
-        if name.endswith(suffix):
-            name, unit, scale = name.removesuffix(suffix), symbol, factor
-            break
-    if name.startswith("links."):
-        _, kind, what = name.split(".", 2)
-        return Shown(f"{kind} links, {what.replace('_', ' ')}", unit, scale)
-    return Shown(WORDS.get(name, name.replace("_", " ").replace(".", ", ")), unit, scale)
 
 
 def plus_minus(mean: float, half: float) -> str:

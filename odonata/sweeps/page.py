@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from odonata import __version__
-from odonata.figures.network import style
 from odonata.figures.report import Shown, environment, inlined, style_sheet
+from odonata.figures.style import style
+from odonata.results.register import figure as figure_of
 from odonata.sweeps.drawing import MOST_PANELS, panels, picture, usual
-from odonata.sweeps.outcomes import shown
 from odonata.sweeps.table import Baseline, Swept
 from odonata.sweeps.words import heads, notes, rows
 from pdes.replacing import write_whole
@@ -41,7 +41,7 @@ def page(
         points=f"{done:,} of {len(found.keys):,} points of {file}",
         problems=[line for line in problems if not line.startswith(("×", "*"))],
         axes=[*axes, ("seeds", f"{len(found.seeds)}", seeds)],
-        sections=[(shown(name).title, _figures(found, name, baseline)) for name in figures],
+        sections=[(figure_of(name).title, _figures(found, name, baseline)) for name in figures],
         footer=" ".join([about, *(line for line in problems if line.startswith(("×", "*")))]),
     )  # fmt: skip
 
@@ -49,7 +49,7 @@ def page(
 def _figures(found: Swept, figure: str, baseline: Baseline | None) -> list[Shown]:
     """Returns a figure as small multiples, and as a table."""
     drawing = usual(found, figure)
-    words = shown(figure).title
+    words = figure_of(figure).title
     with style():
         svg = inlined(picture(found, drawing), drawing.name.replace(".", "-"), words)
     over = f"over {drawing.x}" if drawing.x else "of all seeds"

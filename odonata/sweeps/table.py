@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from odonata.experiment.values import nearest
+from odonata.results.register import USUAL
 from odonata.results.statistics import CONFIDENCE, Interval, difference, interval, ratio
 from odonata.sweeps.axes import number_of
 from odonata.sweeps.outcomes import JOBS, SweepOutcome
@@ -33,14 +34,8 @@ if TYPE_CHECKING:
     import xarray
 
 POINTS, JOB_POINTS, SUMMARY = "points.csv", "jobs.csv", "summary.csv"
-USUAL = (
-    "market.saving", "market.error_mean", "market.bad_share", "market.worst_late_share",
-    "jobs.run_time_ps", "makespan_ps", "throughput", "mean_latency_ns", "p99_latency_ns",
-    "mean_wait_s", "mean_bounded_slowdown", "utilisation", "makespan_s", "energy_kwh",
-)  # fmt: skip
-"""The figures that are shown where none is asked for: those of these that there are."""
 OF_JOB_RUNS_ONLY = ("mean_latency_ns", "p99_latency_ns", "throughput")
-"""Figures of USUAL that are not shown without being asked for where there are jobs."""
+"""Usual figures that are not shown without being asked for where there are jobs."""
 
 
 class Cell(NamedTuple):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from odonata.results.register import figure as figure_of
 from odonata.results.steadiness import SATURATED, SHORT, UNSETTLED
-from odonata.sweeps.outcomes import JOBS, plus_minus, shown
+from odonata.sweeps.outcomes import JOBS, plus_minus
 from odonata.sweeps.table import Baseline, Cell, Compared, Swept
 
 MARK = " *"
@@ -38,7 +39,7 @@ def heads(found: Swept, figures: Sequence[str], baseline: Baseline | None) -> li
     """Returns the heads of the columns of `rows`."""
     columns = [*found.axes, *["job"] * figures[0].startswith(JOBS)]
     for name in figures:
-        columns += [shown(name).title, *([f"× {baseline.label}"] if baseline else [])]
+        columns += [figure_of(name).title, *([f"× {baseline.label}"] if baseline else [])]
     return [*columns, "of"]
 
 
@@ -63,7 +64,7 @@ def rows(found: Swept, figures: Sequence[str], baseline: Baseline | None) -> lis
 
 def mean_text(found: Swept, figure: str, cell: Cell) -> str:
     """Returns a mean and half of its interval, in the unit in which the figure is shown."""
-    made, scale = found.interval(cell), shown(figure).scale
+    made, scale = found.interval(cell), figure_of(figure).scale
     mark = MARK if found.misleads(figure, cell.labels) else ""
     return plus_minus(made.mean * scale, made.half * scale) + mark
 

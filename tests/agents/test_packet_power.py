@@ -21,7 +21,7 @@ from odonata.agents.power import energy_at
 from odonata.jobs.metering import CAUSES, DEADLOCK, LOWERED_CAP, UNCONTROLLED, WITHIN
 from odonata.jobs.power import Power, efficiencies
 from odonata.jobs.request import Job, Stage
-from odonata.results.job_table import HEADS, cells, heads, job_facts, to_csv
+from odonata.results.job_table import HEADS, cells, heads, job_facts
 from odonata.results.performance import node_energy_j, performance
 from pdes.errors import Fault, Refused
 from policies.memory import Sizes
@@ -208,7 +208,7 @@ def test_every_job_says_by_how_much_caps_stretched_what_it_computes() -> None:
     alone = Job(2, stages=(Stage("permutation", 8, compute_ps=0, overhead_ps=5 * US),))
     free, capped = (logged(alone, power=fixed(watts)).took[0] for watts in (math.inf, 226.0))
     assert capped == free + longer - 5 * US
-    text = to_csv(ran.ran.jobs, "x", 10**12)
+    text = ran.ran.csv()
     assert [line.rsplit(",", 1)[1] for line in text.splitlines()] == [
         "cap_stretch", str(first.cap_stretch), str(second.cap_stretch)]  # fmt: skip
     facts = job_facts(SMALL, ran.ran.jobs)
@@ -498,8 +498,8 @@ def test_the_table_of_jobs_has_energies_where_power_is_simulated() -> None:
     assert row["nJ/B"] == f"{2 * ACTIVE * took * 1e-12 / 64 * 1e9:,.0f}"
     assert "energy_j" not in job_facts(SMALL, plain.jobs)[0]
     assert job_facts(SMALL, powered.jobs)[0]["received_bytes"] == 64
-    assert "consumed_energy" not in to_csv(plain.jobs, "w", 1)
-    head, line, _ = to_csv(powered.jobs, "w", 1).split("\n")
+    assert "consumed_energy" not in plain.csv()
+    head, line, _ = powered.csv().split("\n")
     energy = dict(zip(head.split(","), line.split(","), strict=True))["consumed_energy"]
     assert float(energy) == powered.jobs[0].energy_j
 

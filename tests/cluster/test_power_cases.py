@@ -15,8 +15,8 @@ from odonata.jobs.machine import PATIENCE
 from odonata.jobs.metering import DEADLOCK, ESTIMATE, LOWERED_CAP, WITHIN
 from odonata.jobs.power import Power
 from odonata.jobs.schedule import FINISHED
-from odonata.results.opening import open as open_run
 from odonata.results.power_measures import power_measures
+from odonata.results.run import open as open_run
 from odonata.traces.trace import Trace
 from pdes.errors import Fault, Refused
 

@@ -17,7 +17,7 @@ from test_energy import settings_with
 from odonata.cluster.model import Cluster
 from odonata.cluster.simulation import simulate
 from odonata.experiment.reading import parse
-from odonata.results.opening import open as open_run
+from odonata.results.run import open as open_run
 from pdes.errors import Fault, Refused
 from policies.power import POWERS, Admitted, Caps, Configuration, PowerPolicy, Speed, power
 

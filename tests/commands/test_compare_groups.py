@@ -134,7 +134,7 @@ def test_a_picture_of_jobs_has_a_dot_for_each_job(
 ) -> None:
     from matplotlib.axes import Axes
 
-    from odonata.figures.run_comparison import draw_runs
+    from odonata.figures.comparison import draw_runs
     from odonata.results.run import Run
 
     (tmp_path / "jobs.toml").write_text(JOBS)
@@ -149,7 +149,7 @@ def test_a_picture_of_jobs_has_a_dot_for_each_job(
     execute(RunOptions(tmp_path / "jobs.toml", tmp_path / "one", ["scheduler.allocation=simple"]))
     execute(RunOptions(tmp_path / "jobs.toml", tmp_path / "two", ["scheduler.allocation=rdn"]))
     with Run(tmp_path / "one") as one, Run(tmp_path / "two") as two:
-        draw_runs({"one": [one], "two": [two]}, tmp_path / "both.png")
+        draw_runs({"one": {"one": one}, "two": {"two": two}}, tmp_path / "both.png")
         times = [(it.run_time_ps or 0) / 1e6 for run in (one, two) for it in run.job_records]
     assert [y for _, y in drawn] == pytest.approx(times)
     assert (tmp_path / "both.png").stat().st_size > 10_000

@@ -21,10 +21,10 @@ from rich.console import Console
 from odonata.commands.cli import cli
 from odonata.jobs.record import JobRecord
 from odonata.results.execution import RunOptions, execute
-from odonata.results.opening import open as open_run
 from odonata.results.operator_counters import JobCounters, counters_of, cumulative, job_counters
 from odonata.results.operator_table import COLUMNS, JOB_COLUMNS, MOST_SHOWN, job_rows, job_table
 from odonata.results.run import Run
+from odonata.results.run import open as open_run
 from pdes.errors import Refused
 from pdes.stream import RUNNING
 from topology import Dragonfly

@@ -15,7 +15,7 @@ from machines import network
 
 from odonata.agents import node
 from odonata.commands.stops import Stops
-from odonata.results.opening import open as open_run
+from odonata.results.run import open as open_run
 from pdes.errors import Refused
 
 FILE = """

@@ -292,7 +292,7 @@ def test_figures_are_drawn_where_they_are_asked_for(
     def save(figure: Any, path: Path, kind: str) -> None:
         figure.savefig(path, format=kind, dpi=50)
 
-    monkeypatch.setattr("odonata.figures.network.save", save)
+    monkeypatch.setattr("odonata.figures.style.save", save)
     first = ask("-o", tmp_path / "thesis", "--application", "LU-MZ")
     second = ask(EXAMPLE, "-o", tmp_path / "mine", "--application", "LU-MZ")
     drawn = [Path(path) for path in first["figures"] + second["figures"]]

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from odonata.commands.regulate import command
 from odonata.commands.regulate_asked import Asked, as_options, offered, toml_of
 from odonata.experiment.reading import load, parse
-from odonata.results.run_facts import simulated_facts
+from odonata.results.measured import simulated_facts
 from pdes.errors import Refused
 from policies.bidding import BIDDINGS
 

@@ -19,8 +19,8 @@ from odonata.cluster.simulation import simulate
 from odonata.commands import schedule
 from odonata.commands.cli import cli
 from odonata.commands.output import beside
-from odonata.figures import schedule_comparison
-from odonata.results.schedule_facts import jobs_per_second
+from odonata.figures import comparison
+from odonata.results.facts import jobs_per_second
 from odonata.traces.reading import read
 from odonata.traces.source import Source
 from pdes.errors import Fault, Refused
@@ -153,7 +153,7 @@ def test_every_policy_is_in_the_panel_of_power(
     six: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: list[Any] = []
-    monkeypatch.setattr(schedule_comparison, "draw_schedules", lambda *given: drawn.append(given))
+    monkeypatch.setattr(comparison, "draw_schedules", lambda *given: drawn.append(given))
     facts(six, "--power", "none,idle-sleep", "--plot", tmp_path / "both.png")
     ((schedules, _, power),) = drawn
     assert [*schedules] == [*power] == ["none", "idle-sleep"]

@@ -18,7 +18,7 @@ from conftest import PATIENCE, start
 import odonata
 from odonata.commands.cli import cli
 from odonata.results.execution import RunOptions, execute
-from odonata.results.run_facts import run_facts
+from odonata.results.facts import run_facts
 from pdes.checksum import with_checksum
 from pdes.errors import Fault, Refused
 

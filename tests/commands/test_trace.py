@@ -330,7 +330,7 @@ def test_the_picture_is_drawn(kind: str, log: Path, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_even_odd_traces_can_be_drawn() -> None:
-    from odonata.figures.network import style
+    from odonata.figures.style import style
     from odonata.figures.trace import picture
 
     rng = np.random.default_rng(1)

@@ -18,10 +18,11 @@ from odonata.figures import contents as pictures
 from odonata.figures import network as figures
 from odonata.figures.jobs import fullest
 from odonata.figures.placement import FEW, IDLE
+from odonata.figures.style import NO_CABLE, NOTHING, style
 from odonata.results.execution import RunOptions, execute
-from odonata.results.opening import open as open_run
 from odonata.results.operator_counters import counters_of
 from odonata.results.run import Run
+from odonata.results.run import open as open_run
 from topology import Dragonfly
 
 FILE = """
@@ -71,7 +72,7 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def drawn(run: Run) -> Figure:
-    with figures.style():
+    with style():
         figure = Figure(figsize=congestion.map_size(run), layout="constrained")
         FigureCanvasAgg(figure)
         congestion.congestion_map(run, figure.subplots())
@@ -98,7 +99,7 @@ def test_cells_have_the_ratio_of_their_routers(jobs: Run) -> None:
 def painted(values: list[float], routers: int = 2) -> tuple[Figure, list[str]]:
     """Returns a map of groups of so many routers with these ratios, and the colour seen in each
     cell."""
-    with figures.style():
+    with style():
         figure = Figure(layout="constrained")
         FigureCanvasAgg(figure)
         machine = Dragonfly(1, routers, 2, len(values) // routers, links_per_pair=1)
@@ -120,8 +121,8 @@ def test_one_very_congested_router_leaves_the_others_their_colours() -> None:
     figure, colours = painted([25, 0.5, 0.1, 0.025, 0.02, 0.0, float("nan"), 1.0])
     assert len(set(colours)) == 7
     assert [colours[0], *colours[3:5]] == hexes(47, 0, 0), "less than a thousandth is the lightest"
-    assert colours[5:7] == [figures.NOTHING, figures.NO_CABLE]
-    assert figures.NOTHING not in hexes(*range(48))
+    assert colours[5:7] == [NOTHING, NO_CABLE]
+    assert NOTHING not in hexes(*range(48))
     bar = figure.axes[1]
     assert [it.get_text() for it in bar.get_yticklabels()] \
         == ["0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10", "20"]  # fmt: skip
@@ -136,13 +137,13 @@ def test_the_colours_are_logarithmic() -> None:
 @pytest.mark.parametrize("value", [1e-9, 0.02, 0.7, 25, 1e6])
 def test_a_single_router_with_stalls_is_the_darkest(value: float) -> None:
     figure, colours = painted([0, value, float("nan"), 0])
-    assert colours == [figures.NOTHING, *hexes(47), figures.NO_CABLE, figures.NOTHING]
+    assert colours == [NOTHING, *hexes(47), NO_CABLE, NOTHING]
     assert sum(bool(it.get_text()) for it in figure.axes[1].get_yticklabels()) >= 2
 
 
 def test_without_any_stall_all_is_white_and_there_is_no_scale() -> None:
     figure, colours = painted([0, 0, 0, float("nan")])
-    assert colours == [*[figures.NOTHING] * 3, figures.NO_CABLE]
+    assert colours == [*[NOTHING] * 3, NO_CABLE]
     assert len(figure.axes) == 1
 
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from odonata.commands.cli import cli
 from odonata.results.execution import RunOptions, execute
-from odonata.results.opening import open as open_run
+from odonata.results.run import open as open_run
 from pdes.errors import Refused
 
 EXPERIMENT = """

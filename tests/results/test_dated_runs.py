@@ -14,8 +14,8 @@ import pytest
 from odonata.experiment.experiment import JobExperiment
 from odonata.experiment.reading import parse
 from odonata.figures.clock import clock_of
-from odonata.results.opening import open as open_run
-from odonata.results.schedule_run import ScheduleRun
+from odonata.results.run import Run
+from odonata.results.run import open as open_run
 from odonata.traces.clock import WallClock
 from odonata.traces.reading import read
 from pdes.errors import Refused
@@ -68,7 +68,7 @@ def test_a_run_keeps_its_dates(odonata: Odonata, file: Path, tmp_path: Path) -> 
     with h5py.File(tmp_path / "out" / "run.h5") as kept:
         assert kept.attrs["epoch"] == facts["epoch"]
     with open_run(tmp_path / "out") as run:
-        assert isinstance(run, ScheduleRun)
+        assert isinstance(run, Run)
         clock = run.trace.clock
         assert clock == made(file).model().trace.clock
         assert clock_of(run.schedule).wall == clock

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from files import forget_plugins
+from machines import SMALL
 from rich.console import Console
 
 from odonata.commands.cli import cli
@@ -28,15 +29,17 @@ from odonata.experiment.reading import load, parse
 from odonata.figures import contents as pictures
 from odonata.figures import jobs as job_figures
 from odonata.figures.report import page
-from odonata.jobs.record import JobRecord
+from odonata.jobs.board import DONE
+from odonata.jobs.request import Job
+from odonata.jobs.schedule import Schedule
 from odonata.results import job_table as accounts
 from odonata.results.derived import summary
 from odonata.results.execution import Finished, RunOptions, execute
+from odonata.results.facts import run_facts
 from odonata.results.kept_summary import Summary
-from odonata.results.opening import open as open_run
 from odonata.results.performance import job_records, performance
 from odonata.results.run import Run
-from odonata.results.run_facts import run_facts
+from odonata.results.run import open as open_run
 from pdes.errors import Refused
 from pdes.hdf5 import seal
 from pdes.stream import RUNNING
@@ -103,19 +106,19 @@ def opened(queue: Finished) -> Run:
 
 def test_a_run_ends_when_its_jobs_are_done(queue: Finished, opened: Run) -> None:
     assert queue.result.completed
-    assert [it.name for it in queue.jobs] == ["fft 1", "fft 2", "job 2", "late <i>"]
-    assert all(it.end_ps for it in queue.jobs)
+    assert [it.name for it in queue.measured.records] == ["fft 1", "fft 2", "job 2", "late <i>"]
+    assert all(it.end_ps for it in queue.measured.records)
     assert opened.complete
-    last = accounts.makespan_ps(queue.jobs)
+    last = accounts.makespan_ps(queue.measured.records)
     assert last
     assert queue.result.time_ps == last <= opened.reached_ps == int(opened.time[-1])
     assert summary(opened) == performance(opened.network, queue.result)
 
 
 def test_what_is_on_disk_says_what_became_of_each_job(queue: Finished, opened: Run) -> None:
-    assert opened.job_records == queue.jobs == job_records(opened.network, queue.result)
+    assert opened.job_records == queue.measured.records == job_records(opened.network, queue.result)
     facts = opened.jobs
-    for i, it in enumerate(queue.jobs):
+    for i, it in enumerate(queue.measured.records):
         row = facts.isel(job=i)
         assert (str(row["name"].item()), int(row.nodes)) == (it.name, it.nodes)
         for name in ("arrival_ps", "start_ps", "end_ps", "waiting_ps", "run_time_ps"):
@@ -126,7 +129,7 @@ def test_what_is_on_disk_says_what_became_of_each_job(queue: Finished, opened: R
             stored = opened.file[f"jobs/{name}"][i].decode()
             assert str(row[name].item()) == stored == getattr(it, name)
         assert len(set(it.labels)) == it.nodes
-    first, second, third, _ = queue.jobs
+    first, second, third, _ = queue.measured.records
     assert not set(first.labels) & set(second.labels)
     ends = sorted((first.end_ps or 0, second.end_ps or 0))
     assert third.start_ps is not None
@@ -182,11 +185,11 @@ def test_a_run_that_goes_on_tells_who_waits_and_who_runs(
 
 def test_a_duration_cuts_jobs_short(make: Callable[..., Finished]) -> None:
     cut = make("cut", "run.duration=3 us")
-    assert [it.end_ps for it in cut.jobs] == [None] * 4
-    assert cut.jobs[0].start_ps == 2 * US
+    assert [it.end_ps for it in cut.measured.records] == [None] * 4
+    assert cut.measured.records[0].start_ps == 2 * US
     with open_run(cut.out) as run:
         assert run.reached_ps == 3 * US
-        assert run.job_records == cut.jobs
+        assert run.job_records == cut.measured.records
     rows = [*csv.DictReader(StringIO((cut.out / "jobs.csv").read_text()))]
     states = [row["final_state"] for row in rows]
     assert states == ["RUNNING", "RUNNING", "SUBMITTED", "NOT_SUBMITTED"]
@@ -196,7 +199,7 @@ def test_a_duration_cuts_jobs_short(make: Callable[..., Finished]) -> None:
 
 def test_a_table_of_jobs_has_batsims_columns(queue: Finished) -> None:
     rows = [*csv.DictReader(StringIO((queue.out / "jobs.csv").read_text()))]
-    for row, it in zip(rows, queue.jobs, strict=True):
+    for row, it in zip(rows, queue.measured.records, strict=True):
         assert (row["job_id"], row["success"]) == (str(it.number), "1")
         asked = float(row["requested_time"])
         assert asked == (-1 if it.requested_ps is None else it.requested_ps / 1e12)
@@ -220,30 +223,33 @@ def test_a_table_of_jobs_has_batsims_columns(queue: Finished) -> None:
 
 
 def test_ranges_are_written_as_batsim_writes_them() -> None:
-    record = JobRecord(0, "x", 5, "incast", 0, 1, 10**12, (8, 2, 1, 0, 3))
-    line = accounts.to_csv([record], "w", 2 * 10**12).splitlines()[1]
+    board = np.array([[DONE, 0, 1, 10**12]])
+    schedule = Schedule.of_board("w", [Job(5, "incast", name="x")], board,
+                                 np.array([8, 2, 1, 0, 3]), SMALL, 2 * 10**12)  # fmt: skip
+    line = accounts.to_csv(schedule, "w").splitlines()[1]
     assert line.endswith(",0-3 8,x,,,")
     assert "1.000000000000" in line
 
 
 def test_a_table_for_people_and_json_have_the_jobs(queue: Finished) -> None:
     facts = json.loads(json.dumps(run_facts(queue)))
-    assert [job["name"] for job in facts["jobs"]] == [it.name for it in queue.jobs]
-    assert facts["jobs"][0]["labels"] == list(queue.jobs[0].labels)
-    assert facts["jobs"][0]["groups"] == len({label // 8 for label in queue.jobs[0].labels})
+    assert [job["name"] for job in facts["jobs"]] == [it.name for it in queue.measured.records]
+    assert facts["jobs"][0]["labels"] == list(queue.measured.records[0].labels)
+    groups = {label // 8 for label in queue.measured.records[0].labels}
+    assert facts["jobs"][0]["groups"] == len(groups)
     assert facts["jobs"][2]["requested_ps"] == 2000 * US
     assert facts["jobs"][2]["user"] == "ann"
     assert "offered" not in facts
     console = Console(width=100, file=StringIO())
     console.print(
-        run_table(Summary.of(queue), queue.experiment),
-        accounts.job_table(queue.experiment.machine, queue.jobs),
+        run_table(Summary.of(queue)),
+        accounts.job_table(queue.experiment.machine, queue.measured.records),
     )
     said = console.file.getvalue()  # type: ignore[attr-defined]
     for words in ("4 of 4", "run time", "halo3d26", "late <i>"):
         assert words in said
     assert "throughput" not in said
-    many = [queue.jobs[0]] * 30
+    many = [queue.measured.records[0]] * 30
     console.print(accounts.job_table(queue.experiment.machine, many))
     assert "and 10 more" in console.file.getvalue()  # type: ignore[attr-defined]
 
@@ -328,7 +334,7 @@ def test_compare_tells_communication_times_by_pattern(
     facts = json.loads(CliRunner().invoke(cli, [*words, "--json"]).stdout)
     assert facts["differences"] == {"scheduler.allocation": ["level-spread", "rdn"]}
     for run, done in zip(facts["runs"], (queue, other), strict=True):
-        times = [it.run_time_ps or 0 for it in done.jobs]
+        times = [it.run_time_ps or 0 for it in done.measured.records]
         assert run["figures"]["jobs.run_time_us"] == pytest.approx(np.mean(times) / 1e6)
         assert run["figures"]["jobs.run_time_us.fft3d"] == pytest.approx(np.mean(times[:2]) / 1e6)
         assert "offered" not in run["figures"]
@@ -416,7 +422,8 @@ def test_a_run_whose_plugin_is_gone_is_opened_compared_and_says_what_is_missing(
 
 
 def test_numbers_are_whole_beside_a_long_name(queue: Finished) -> None:
-    record = replace(queue.jobs[0], name="a name of many words that is long", pattern="p" * 28)
+    long = "a name of many words that is long"
+    record = replace(queue.measured.records[0], name=long, pattern="p" * 28)
     out = StringIO()
     Console(width=80, file=out).print(accounts.job_table(queue.experiment.machine, [record]))
     shown = out.getvalue()

@@ -15,8 +15,9 @@ from click.testing import CliRunner
 from odonata.commands import compare, report, run, sweep
 from odonata.figures import market as pictures
 from odonata.figures.market import Hours, _by_name, _count, of_market
+from odonata.figures.style import style
 from odonata.results.market import Market
-from odonata.results.opening import open as open_run
+from odonata.results.run import open as open_run
 
 FILE = """
 name = "short"
@@ -160,15 +161,15 @@ def test_nothing_offered_has_no_error_and_is_drawn(market: Market) -> None:
     shown = of_market(zero)
     drawn = [it for it in pictures.PICTURES if not it.missing(shown)]
     assert "tracking-errors" not in [it.name for it in drawn]
-    with pictures.style():
+    with style():
         for picture in drawn:
-            pictures.drawn(shown, picture)
+            picture.drawn(shown)
 
 
 def test_power_and_target_are_drawn_as_what_they_are(market: Market) -> None:
     from matplotlib.figure import Figure
 
-    with pictures.style():
+    with style():
         figure = Figure()
         pictures.tracking(of_market(market), figure)
         stairs = {it.get_label(): it.get_data() for it in figure.axes[0].patches}  # type: ignore[attr-defined]
@@ -185,7 +186,7 @@ def test_the_hour_that_is_drawn_is_the_first_with_an_offer(market: Market) -> No
     assert of_market(some).first.at == 1
     assert of_market(market).first.at == 0
     nothing = replace(market, bids=market.bids._replace(reserve_w=reserve * 0))
-    with pictures.style():
+    with style():
         for it, words in ((some, "The first with an offer: hour 2"), (nothing, "nothing offered")):
             figure = Figure()
             pictures.tracking(of_market(it), figure)
@@ -199,7 +200,7 @@ def test_what_is_far_beyond_its_limit_is_a_number(market: Market) -> None:
     from matplotlib.figure import Figure
 
     late = replace(market, until_us=market.until_us + 10**12)
-    with pictures.style():
+    with style():
         for it, many in ((market, False), (late, True)):
             figure = Figure()
             pictures.quality(of_market(it), figure)

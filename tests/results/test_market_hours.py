@@ -18,8 +18,8 @@ from odonata.experiment.reading import parse
 from odonata.results.execution import RunOptions, execute
 from odonata.results.market import Market
 from odonata.results.market_memory import simulate_market
-from odonata.results.opening import open as open_run
-from odonata.results.schedule_run import ScheduleRun
+from odonata.results.run import Run
+from odonata.results.run import open as open_run
 
 TWIN = Path(__file__).parents[1] / "cluster" / "test_regulation_twin.py"
 SHORT = """
@@ -102,16 +102,16 @@ def test_an_hour_is_what_the_documentation_says(twin: Any, seed: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScheduleRun]:
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     folder = tmp_path_factory.mktemp("market")
     (folder / "short.toml").write_text(SHORT)
     execute(RunOptions(folder / "short.toml", folder / "out", progress=False))
     with open_run(folder / "out") as opened:
-        assert isinstance(opened, ScheduleRun)
+        assert isinstance(opened, Run)
         yield opened
 
 
-def test_files_tell_what_a_run_in_memory_tells(run: ScheduleRun) -> None:
+def test_files_tell_what_a_run_in_memory_tells(run: Run) -> None:
     made: Any = parse(SHORT, "short.toml")
     there = simulate_market(made.model(), 600 * 10**6).market
     assert run.market is not None
@@ -121,7 +121,7 @@ def test_files_tell_what_a_run_in_memory_tells(run: ScheduleRun) -> None:
     assert run.market.standby_jobs == there.standby_jobs
 
 
-def test_an_hour_that_the_end_cuts_short_is_as_long_as_it_was(run: ScheduleRun) -> None:
+def test_an_hour_that_the_end_cuts_short_is_as_long_as_it_was(run: Run) -> None:
     assert run.market is not None
     assert [hour.hours for hour in run.market.by_hour] == pytest.approx([4 / 60, 4 / 60, 2 / 60])
     first = run.market.by_hour[0]
@@ -134,7 +134,7 @@ def test_an_hour_that_the_end_cuts_short_is_as_long_as_it_was(run: ScheduleRun) 
     assert 0 < first.standby_kwh < first.energy_kwh
 
 
-def test_datasets_have_units_and_the_same_figures(run: ScheduleRun) -> None:
+def test_datasets_have_units_and_the_same_figures(run: Run) -> None:
     assert run.market is not None
     hours, rows = run.market.hours, run.market.rows
     assert hours.sizes == {"hour": 3, "type": 8}
@@ -154,7 +154,7 @@ def test_datasets_have_units_and_the_same_figures(run: ScheduleRun) -> None:
     assert run.jobs.q.values == pytest.approx(run.market.q.values, nan_ok=True)
 
 
-def test_the_file_has_the_hours_with_units(run: ScheduleRun) -> None:
+def test_the_file_has_the_hours_with_units(run: Run) -> None:
     assert run.market is not None
     hours, kept = run.market.hours, run.file["market/hours"]
     assert set(kept) == {*hours.data_vars, "begin_s"}
@@ -166,9 +166,7 @@ def test_the_file_has_the_hours_with_units(run: ScheduleRun) -> None:
 
 
 @pytest.mark.parametrize("lost", ["run.h5", "jobs.csv"])
-def test_hours_are_kept_anew_where_a_file_is_lost(
-    run: ScheduleRun, tmp_path: Path, lost: str
-) -> None:
+def test_hours_are_kept_anew_where_a_file_is_lost(run: Run, tmp_path: Path, lost: str) -> None:
     """Whoever is killed while a run ends may have `run.h5` and no table, or neither."""
     out = tmp_path / "out"
     shutil.copytree(run.path, out)
@@ -178,7 +176,7 @@ def test_hours_are_kept_anew_where_a_file_is_lost(
         assert np.array_equal(found.file["market/hours/cost"], run.file["market/hours/cost"])
 
 
-def test_aggregates_are_of_the_hours(run: ScheduleRun) -> None:
+def test_aggregates_are_of_the_hours(run: Run) -> None:
     assert run.market is not None
     found: Any = run.market.measures
     hours = run.market.by_hour
@@ -196,7 +194,7 @@ def test_aggregates_are_of_the_hours(run: ScheduleRun) -> None:
     assert shares[found.worst_type] == found.worst_late_share
 
 
-def test_standby_jobs_count_in_the_energy_of_the_machine(run: ScheduleRun) -> None:
+def test_standby_jobs_count_in_the_energy_of_the_machine(run: Run) -> None:
     assert run.power_measures is not None
     assert run.market is not None
     tracking = run.market.tracking
@@ -206,9 +204,9 @@ def test_standby_jobs_count_in_the_energy_of_the_machine(run: ScheduleRun) -> No
     assert 0 < run.power_measures.standby_kwh < run.power_measures.jobs_kwh
 
 
-def test_all_that_is_kept_of_a_run_has_its_market(run: ScheduleRun) -> None:
+def test_all_that_is_kept_of_a_run_has_its_market(run: Run) -> None:
     from odonata.results.kept_summary import kept
-    from odonata.results.run_facts import simulated_facts
+    from odonata.results.measured import simulated_facts
 
     assert run.market is not None
     facts = kept(run.path, run.experiment)["market"]

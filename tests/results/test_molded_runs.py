@@ -18,11 +18,11 @@ from odonata.jobs.power import Power
 from odonata.jobs.schedule import FINISHED
 from odonata.provisioning.fitted import tables
 from odonata.provisioning.table_file import write_tables
-from odonata.results.opening import open as open_run
+from odonata.results.job_table import write_swf
+from odonata.results.run import Run
+from odonata.results.run import open as open_run
 from odonata.results.schedule_measures import measures
-from odonata.results.schedule_run import ScheduleRun
 from odonata.results.schedule_series import steps
-from odonata.results.schedule_table import write_swf
 from odonata.traces.poisson import poisson
 from odonata.traces.reading import read
 from odonata.traces.rmap import rmap
@@ -101,7 +101,7 @@ def test_a_run_from_a_file_is_the_same_and_opens_again(
     (tmp_path / "rmap.toml").write_text(RMAP)
     odonata("run", "rmap.toml", "-o", "out")
     run = open_run(tmp_path / "out")
-    assert isinstance(run, ScheduleRun)
+    assert isinstance(run, Run)
     assert run.schedule.molds is not None
     assert alone.schedule.molds is not None
     for mine, other in zip(run.schedule.molds, alone.schedule.molds, strict=True):

@@ -18,7 +18,7 @@ from conftest import NEEDED, PATIENCE, clean_environment
 from zygote import Zygote
 
 from odonata.commands.doctor import find_mpiexec
-from odonata.results.opening import open as open_run
+from odonata.results.run import open as open_run
 
 PACKET = """
 [machine]

@@ -15,8 +15,8 @@ from odonata.experiment.experiment import Experiment
 from odonata.experiment.sections import Metrics, NetworkSettings, RunSettings
 from odonata.results.execution import recording
 from odonata.results.network_power import network_energy
-from odonata.results.opening import open as open_run
 from odonata.results.run import Run
+from odonata.results.run import open as open_run
 from pdes.driver import run
 from pdes.errors import Refused
 from pdes.join import join

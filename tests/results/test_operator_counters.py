@@ -27,7 +27,6 @@ from odonata.experiment.sections import (
 from odonata.jobs.record import JobRecord
 from odonata.results.derived import CLASSES, stall_to_flit
 from odonata.results.execution import RunOptions, execute, recording
-from odonata.results.opening import open as open_run
 from odonata.results.operator_counters import (
     KINDS,
     Counters,
@@ -41,6 +40,7 @@ from odonata.results.operator_counters import (
     job_stall_to_flit,
 )
 from odonata.results.run import Run
+from odonata.results.run import open as open_run
 from pdes.driver import run
 from pdes.errors import Refused
 from pdes.join import join

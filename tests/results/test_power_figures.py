@@ -20,24 +20,23 @@ from matplotlib.patches import StepPatch
 from rich.console import Console
 from test_schedule_measures import made
 
-from odonata.commands import compare_schedules
 from odonata.commands.run import forget_report
-from odonata.commands.side_by_side import comparison, each, tables
-from odonata.experiment.experiment import JobExperiment
-from odonata.experiment.reading import load, parse
+from odonata.commands.side_by_side import columns_of, comparison, each, tables
+from odonata.experiment.reading import parse
 from odonata.figures import power as figures
 from odonata.figures import schedule as schedule_figures
-from odonata.figures.network import style
+from odonata.figures.picture import write as write_pictures
 from odonata.figures.power import Watts
-from odonata.figures.report.schedule_page import page
+from odonata.figures.report import page
+from odonata.figures.style import style
 from odonata.jobs.metering import DEADLOCK, ESTIMATE, WITHIN, PowerRecord
 from odonata.jobs.schedule import WAITING
 from odonata.jobs.series import Steps
 from odonata.results.execution import RunOptions, execute
-from odonata.results.job_table import COLUMNS
-from odonata.results.run_facts import schedule_facts
-from odonata.results.schedule_run import ScheduleRun
-from odonata.results.schedule_table import to_csv
+from odonata.results.job_table import COLUMNS, to_csv
+from odonata.results.measured import Measured
+from odonata.results.register import POWER
+from odonata.results.run import Run
 from odonata.traces.trace import SECOND
 from policies.register import load_plugin
 
@@ -86,7 +85,7 @@ def drawn(of: Watts, name: str) -> Any:
     picture = next(it for it in figures.PICTURES if it.name == name)
     assert not picture.missing(of)
     with style():
-        figure = figures.drawn(of, picture)
+        figure = picture.drawn(of)
         figure.canvas.draw()
     return figure
 
@@ -164,15 +163,15 @@ def test_the_learning_figure_is_there_where_somebody_learns() -> None:
 
 def test_without_a_reading_a_sentence_says_so(tmp_path: Path) -> None:
     of = watts([], [], [], energy_j=np.zeros(2), idle_j=0.0)
-    assert figures.write(of, tmp_path) == []
+    assert write_pictures(figures.of(of), of, tmp_path, "svg") == []
     assert all(it.missing(of).endswith(".") for it in figures.PICTURES)
 
 
 @pytest.mark.long
 def test_the_overview_and_the_files_have_power_where_it_is_given(tmp_path: Path) -> None:
     of = watts([1.0, 2.0], [3.0, 1.0], [WITHIN, ESTIMATE])
-    names = {path.stem for path in schedule_figures.write(of.schedule, tmp_path, "svg", of)}
-    assert {"power", "energy", "over-time"} <= names
+    names = {path.stem for path in write_pictures(figures.of(of), of, tmp_path, "svg")}
+    assert {"power", "energy"} <= names
     paths = [tmp_path / "plain.svg", tmp_path / "powered.svg"]
     for path, power in zip(paths, (None, of), strict=True):
         schedule_figures.write_overview(of.schedule, path, power)
@@ -187,12 +186,12 @@ def test_the_table_of_jobs_has_batsims_column_of_energy_where_it_is_known() -> N
                      {"submit": 1, "held": [], "state": WAITING}], reached=9)  # fmt: skip
     record = watts([], [], [], energy_j=np.array([1e6 / 3, 0.0]), idle_j=0.0).record
     record = replace(record, cap_stretch=np.array([1.25, np.nan]))
-    text = to_csv(schedule, power=record)
+    text = to_csv(schedule, taken=record.by_job)
     assert text.splitlines()[0] == ",".join((*COLUMNS, "consumed_energy", "cap_stretch"))
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [row["consumed_energy"] for row in rows] == [repr(1e6 / 3), ""]
     assert [row["cap_stretch"] for row in rows] == ["1.25", ""]
-    assert "cap_stretch" not in to_csv(schedule, power=replace(record, cap_stretch=None))
+    assert "cap_stretch" not in to_csv(schedule, taken=record.by_job._replace(cap_stretch=None))
     assert to_csv(schedule).splitlines()[0] == ",".join(COLUMNS)
 
 
@@ -213,7 +212,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.mark.long
 def test_the_page_of_a_run_has_its_power(runs: dict[str, Path]) -> None:
-    with ScheduleRun(runs["naive"]) as run:
+    with Run(runs["naive"]) as run:
         text, found = page(run), run.power_measures
     assert found is not None
     assert "<h2>Power</h2>" in text
@@ -223,13 +222,13 @@ def test_the_page_of_a_run_has_its_power(runs: dict[str, Path]) -> None:
     assert f"{found.capping_success:.2%}" in text
     assert text.index("<h2>Over time</h2>") < text.index("<h2>Power</h2>")
     assert text.index("<h2>Power</h2>") < text.index("<h2>Jobs</h2>")
-    with ScheduleRun(runs["plain"]) as run:
+    with Run(runs["plain"]) as run:
         assert "<h2>Power</h2>" not in page(run)
 
 
 def test_a_comparison_has_the_measures_of_power_and_their_changes(runs: dict[str, Path]) -> None:
-    with ScheduleRun(runs["none"]) as none, ScheduleRun(runs["naive"]) as naive:
-        columns, figures = compare_schedules.columns_of(("none", "naive"), (none, naive))
+    with Run(runs["none"]) as none, Run(runs["naive"]) as naive:
+        columns, figures = columns_of(("none", "naive"), (none, naive))
         found = comparison(each(columns), figures, [])
         (table,) = tables(each(columns), figures, Console(width=200))
         shown = [str(cell) for column in table.columns for cell in column.cells]
@@ -247,18 +246,18 @@ def test_a_comparison_has_the_measures_of_power_and_their_changes(runs: dict[str
 
 
 def test_a_run_without_power_is_compared_with_one_that_has_it(runs: dict[str, Path]) -> None:
-    with ScheduleRun(runs["plain"]) as plain, ScheduleRun(runs["naive"]) as naive:
-        columns, figures = compare_schedules.columns_of(("plain", "naive"), (plain, naive))
+    with Run(runs["plain"]) as plain, Run(runs["naive"]) as naive:
+        columns, figures = columns_of(("plain", "naive"), (plain, naive))
         found = comparison(each(columns), figures, [])
-        assert compare_schedules.power_figures((plain, plain)) == []
+        _, without = columns_of(("plain", "plain"), (plain, plain))
+    assert not [figure for figure in without if figure.kind == POWER]
     assert found["runs"][0]["figures"]["energy_kwh"] is None
     assert found["runs"][1]["change"]["energy_kwh"] is None
 
 
 def test_what_a_run_prints_has_its_power(runs: dict[str, Path]) -> None:
-    made = load(runs["naive"].parent / "naive.toml")
-    assert isinstance(made, JobExperiment)
-    facts = schedule_facts(made, runs["naive"])
+    with Run(runs["naive"]) as run:
+        facts = Measured.of_run(run).facts
     assert facts["power"] == "naive"
     assert facts["capping_success"] < 1
     assert sum(facts["violations"].values()) > 0
@@ -289,7 +288,7 @@ def test_the_plug_in_of_the_page_runs_and_keeps_to_the_cap(tmp_path: Path) -> No
     text = RUN.replace('"naive"', '"frugal"').replace('"10 kW"', '"15 kW"')
     (tmp_path / "frugal.toml").write_text(text)
     execute(RunOptions(tmp_path / "frugal.toml", tmp_path / "out", progress=False))
-    with ScheduleRun(tmp_path / "out") as run:
+    with Run(tmp_path / "out") as run:
         assert run.power is not None
         assert run.power.capping_success == 1.0
         assert run.schedule.done.all()

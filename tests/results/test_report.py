@@ -20,16 +20,19 @@ import pytest
 from click.testing import CliRunner
 from conftest import PATIENCE
 
-import odonata.results.opening
+import odonata
 from odonata.commands.cli import cli
 from odonata.commands.side_by_side import labels_of
 from odonata.figures import contents as pictures
 from odonata.figures import network as figures
 from odonata.figures.contents import FIGURES
-from odonata.figures.report import page, summary_rows
+from odonata.figures.report import page
+from odonata.figures.style import MOST_POINTS, cumulated
 from odonata.results import derived
 from odonata.results.derived import latency_percentiles, stall_to_flit, summary
 from odonata.results.execution import RunOptions, execute
+from odonata.results.measured import Measured
+from odonata.results.summary_rows import sections
 from pdes.errors import Refused
 from pdes.stream import RUNNING
 
@@ -113,7 +116,7 @@ class Page(HTMLParser):
 
 
 def shown(directory: Path) -> tuple[str, Page]:
-    with odonata.results.opening.open(directory) as run:
+    with odonata.open(directory) as run:
         text = page(run)
     return text, Page(text)
 
@@ -172,7 +175,7 @@ def test_a_name_is_shown_as_it_was_written_and_never_run(
 ) -> None:
     """No figure has the name of a run, so none is drawn."""
     only()
-    with odonata.results.opening.open(small) as run:
+    with odonata.open(small) as run:
         hostile = replace(run.experiment, name=name, about=f"about {name}")
         monkeypatch.setattr(run, "experiment", hostile)
         text = page(run)
@@ -206,12 +209,13 @@ def test_a_page_has_every_figure_the_experiment_and_where_it_comes_from(
     assert seen.tags.count("svg") == len(FIGURES)
     assert {picture.name for picture in FIGURES} <= set(seen.ids)
     assert "INCOMPLETE" not in text
-    with odonata.results.opening.open(small) as run:
+    with odonata.open(small) as run:
         assert run.digest
         for words in (run.digest, run.attributes["experiment"], run.attributes["host"],
                       run.attributes["started"], run.packages["numpy"]):  # fmt: skip
             assert words in seen.words
-        for name, value, _ in summary_rows(run):
+        (rows,) = sections(Measured.of_run(run), run.reached_ps, run.complete)
+        for name, value, _ in rows:
             assert name in seen.words
             assert value in seen.words
 
@@ -269,7 +273,7 @@ def test_a_machine_of_one_group_has_a_page(make: Make, only: Any) -> None:
 
 
 def test_figures_show_what_the_datasets_have(small: Path) -> None:
-    with odonata.results.opening.open(small) as run:
+    with odonata.open(small) as run:
         printed = summary(run)
         used, stalls = figures.by_link(run, "busy_ps"), figures.by_link(run, "stall_ps")
         assert {kind: len(some) for kind, some in used.items()} == {
@@ -290,7 +294,7 @@ def test_figures_show_what_the_datasets_have(small: Path) -> None:
 
 
 def test_a_cable_carries_no_more_than_it_can(make: Make) -> None:
-    with odonata.results.opening.open(make("more", "traffic.load=0.5")) as run:
+    with odonata.open(make("more", "traffic.load=0.5")) as run:
         full = run.machine.global_.bandwidth * figures.span_ps(run) / 1e12
         assert 0.9 * full < derived.cable_matrix(run).max() <= full
 
@@ -298,9 +302,9 @@ def test_a_cable_carries_no_more_than_it_can(make: Make) -> None:
 def test_many_samples_are_merged_without_changing_a_mean(
     small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with odonata.results.opening.open(small) as run:
+    with odonata.open(small) as run:
         fine, packets = figures.over_time(run), summary(run).packets
-    with odonata.results.opening.open(small) as run:
+    with odonata.open(small) as run:
         monkeypatch.setattr(figures, "MOST_STEPS", 4)
         monkeypatch.setattr(derived, "PIECE_BYTES", 1)
         coarse, edges = figures.over_time(run), figures.edges_us(run)
@@ -318,8 +322,8 @@ def test_many_samples_are_merged_without_changing_a_mean(
 
 def test_a_distribution_ends_at_the_largest_value() -> None:
     values = np.random.default_rng(1).random(50_000)
-    x, y = figures.cumulated(values)
-    assert len(x) <= figures.MOST_POINTS + 1
+    x, y = cumulated(values)
+    assert len(x) <= MOST_POINTS + 1
     assert (x[0], x[-1], y[0], y[-1]) == (values.min(), values.max(), 0, 1)
     assert y[500] == (values <= x[500]).mean()
 
@@ -360,7 +364,7 @@ def test_compare_tells_what_was_asked_differently_and_what_came_of_it(
     assert lines[0] == ["small", "more"]
     assert ["traffic.load", "0.1", "0.5"] in lines
     assert not any(line and line[0] == "machine.groups" for line in lines)
-    with odonata.results.opening.open(small) as one, odonata.results.opening.open(more) as other:
+    with odonata.open(small) as one, odonata.open(more) as other:
         first, second = summary(one).throughput, summary(other).throughput
     assert ["throughput", f"{first:.3f}", f"{second:.3f}", f"{second / first - 1:+.1%}"] in lines
     assert "more: saturated" in printed
@@ -383,7 +387,7 @@ def test_compare_as_json_has_figures_and_changes(make: Make, small: Path, tmp_pa
 
 
 def test_compare_knows_the_same_run(make: Make, small: Path) -> None:
-    with odonata.results.opening.open(small) as run:
+    with odonata.open(small) as run:
         digest = run.digest
     printed = invoke("compare", small, make("again"))
     assert "asked for the same" in printed

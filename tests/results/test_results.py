@@ -28,9 +28,9 @@ from odonata.experiment.sections import (
 from odonata.results.derived import stall_to_flit, summary, system
 from odonata.results.diff import compare, words_for
 from odonata.results.execution import recording
-from odonata.results.opening import open as open_run
 from odonata.results.performance import performance
 from odonata.results.run import Run
+from odonata.results.run import open as open_run
 from pdes.driver import Result, run
 from pdes.errors import Refused
 from pdes.join import join

@@ -18,7 +18,7 @@ from conftest import PATIENCE, clean_environment, command, pids, start
 
 from odonata.experiment.experiment import JobExperiment
 from odonata.experiment.reading import load, parse
-from odonata.results.opening import open as open_run
+from odonata.results.run import open as open_run
 
 Odonata = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -15,10 +15,11 @@ from test_schedule_measures import made
 
 from odonata.experiment.units import show_duration
 from odonata.figures import clock
+from odonata.figures import comparison as comparisons
 from odonata.figures import schedule as figures
-from odonata.figures import schedule_comparison as comparisons
-from odonata.figures.network import style
+from odonata.figures.picture import write
 from odonata.figures.placement import FEW
+from odonata.figures.style import style
 from odonata.jobs.metering import PowerRecord
 from odonata.jobs.schedule import RUNNING, TO_COME, WAITING, Schedule
 from odonata.results.schedule_measures import measures
@@ -40,16 +41,16 @@ def drawn(schedule: Schedule, name: str) -> Figure:
     picture = next(it for it in figures.PICTURES if it.name == name)
     assert not picture.missing(schedule)
     with style():
-        figure = figures.drawn(schedule, picture)
+        figure = picture.drawn(schedule)
         figure.canvas.draw()
     return figure
 
 
 def test_a_placed_schedule_has_every_figure_and_always_the_same_bytes(tmp_path: Path) -> None:
     (tmp_path / "again").mkdir()
-    paths = figures.write(some(placed=True), tmp_path, "svg")
+    paths = write(figures.PICTURES, some(placed=True), tmp_path, "svg")
     assert [path.stem for path in paths] == [it.name for it in figures.PICTURES]
-    again = figures.write(some(placed=True), tmp_path / "again", "svg")
+    again = write(figures.PICTURES, some(placed=True), tmp_path / "again", "svg")
     assert [path.read_bytes() for path in paths] == [path.read_bytes() for path in again]
 
 
@@ -72,7 +73,7 @@ def test_what_cannot_be_drawn_is_left_out_with_a_sentence(
     jobs: list[dict[str, Any]], names: list[str], tmp_path: Path
 ) -> None:
     schedule = made(jobs, reached=2)
-    assert [path.stem for path in figures.write(schedule, tmp_path, "svg")] == names
+    assert [path.stem for path in write(figures.PICTURES, schedule, tmp_path, "svg")] == names
     missing = [it.missing(schedule) for it in figures.PICTURES if it.name not in names]
     assert all(sentence.endswith(".") for sentence in missing)
 

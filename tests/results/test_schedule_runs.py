@@ -15,8 +15,8 @@ from conftest import PATIENCE, clean_environment
 
 from odonata.experiment.experiment import Experiment, JobExperiment
 from odonata.experiment.reading import parse
-from odonata.results.opening import open as open_run
-from odonata.results.schedule_run import ScheduleRun
+from odonata.results.run import Run
+from odonata.results.run import open as open_run
 from odonata.traces.reading import read
 from pdes.errors import Refused
 
@@ -149,7 +149,7 @@ def test_a_run_leaves_what_it_measured(go: Callable[..., str], month: Path, tmp_
     facts = json.loads(go("run", month, "-o", "out", "--json"))
     assert facts["jobs"] == facts["finished"] + facts["killed"] == 400
     with open_run(tmp_path / "out") as run:
-        assert isinstance(run, ScheduleRun)
+        assert isinstance(run, Run)
         assert run.complete
         assert run.digest == facts["digest"]
         assert run.measures.mean_wait_s == facts["mean_wait_s"]
@@ -289,7 +289,7 @@ def test_a_compiled_run_is_stopped_by_a_signal_and_resumed(
     assert stopped.returncode == 0, stopped.stderr
     assert f"go on with: odonata run --resume -o {out}" in stopped.stderr
     with open_run(out) as run:
-        assert isinstance(run, ScheduleRun)
+        assert isinstance(run, Run)
         begun = run.schedule
     done = begun.done
     assert done.any()
@@ -298,7 +298,7 @@ def test_a_compiled_run_is_stopped_by_a_signal_and_resumed(
     go("run", month, "-o", "whole", *big)
     assert go("diff", out, "whole").startswith("the same, bit for bit")
     with open_run(out) as run:
-        assert isinstance(run, ScheduleRun)
+        assert isinstance(run, Run)
         assert run.schedule.done.all()
         assert (run.schedule.end_us[done] == begun.end_us[done]).all()
         assert np.array_equal(np.sort(run.schedule.segment_job), np.arange(60_000))
@@ -318,6 +318,6 @@ def test_a_killed_run_is_read_as_far_as_it_came(go: Callable[..., str], month: P
     """What an experiment asks for does not depend on where its trace is: a run opens without it."""
     go("run", month, "-o", "out")
     with open_run(month.parent / "out") as run:
-        assert isinstance(run, ScheduleRun)
+        assert isinstance(run, Run)
         assert run.trace.users[0].startswith("user")
         assert "complete" in repr(run)

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from test_schedule_measures import made
 
 from odonata.jobs.schedule import KILLED, RUNNING, TO_COME, WAITING, Schedule
-from odonata.results.job_table import COLUMNS
+from odonata.results.job_table import COLUMNS, to_csv, write_csv
+from odonata.results.node_ranges import ranges
 from odonata.results.schedule_measures import measures
 from odonata.results.schedule_series import steps, total
-from odonata.results.schedule_table import ranges, to_csv, write_csv
 from odonata.traces.trace import SECOND
 from topology import Dragonfly
 
@@ -95,7 +95,7 @@ def test_ranges_in_pieces_are_those_of_the_whole(monkeypatch: pytest.MonkeyPatch
     given = [rng.permutation(40)[: rng.integers(1, 20)] for _ in range(30)]
     jobs = [{"submit": i, "nodes": len(labels), "held": [(i, i + 1)], "labels": labels}
             for i, labels in enumerate(given)]  # fmt: skip
-    monkeypatch.setattr("odonata.results.schedule_table.LABELS_AT_ONCE", 25)
+    monkeypatch.setattr("odonata.results.node_ranges.LABELS_AT_ONCE", 25)
     found = nodes_of(made(jobs, nodes=40, machine=machine))
     assert found == [sorted(labels.tolist()) for labels in given]
 
@@ -148,7 +148,7 @@ def test_a_schedule_without_jobs_is_a_header(tmp_path: Path) -> None:
 def test_many_rows_are_the_same_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     schedule = made([{"submit": i, "nodes": 1 + i % 3, "held": [(i, i + 3)]} for i in range(20)])
     whole = to_csv(schedule)
-    monkeypatch.setattr("odonata.results.schedule_table.ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("odonata.results.job_table.ROWS_AT_ONCE", 7)
     assert to_csv(schedule) == whole
     assert len(whole.splitlines()) == 21
 

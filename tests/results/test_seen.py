@@ -17,9 +17,9 @@ from matplotlib.figure import Figure
 
 from odonata.commands.cli import cli
 from odonata.figures import contents as pictures
-from odonata.figures import network as figures
 from odonata.figures import seen as maps
 from odonata.figures.report import page
+from odonata.figures.style import BLUE, NOTHING, style
 from odonata.results.execution import RunOptions, execute
 from odonata.results.run import Run
 from odonata.results.seen import Seen, cells, placed, quantity, rate, unseen
@@ -185,7 +185,7 @@ def test_the_documented_logs_are_what_is_written(run: Run) -> None:
 
 
 def drawn(run: Run) -> Figure:
-    with figures.style():
+    with style():
         figure = Figure(figsize=maps.size(run), layout="constrained")
         FigureCanvasAgg(figure)
         maps.seen_maps(run, figure.subplots())
@@ -208,14 +208,14 @@ def test_a_map_has_the_traffic_of_every_router_and_outlines_those_of_the_job(run
         shown = np.ma.getdata(mesh.get_array()).reshape(m.routers, m.groups).T.reshape(-1)
         np.testing.assert_allclose(shown, job.traffic / 1e9)
         colours = mesh.get_facecolor().reshape(m.routers, m.groups, 4).transpose(1, 0, 2)
-        none = [to_hex(it) == figures.NOTHING for it in colours.reshape(-1, 4)]
+        none = [to_hex(it) == NOTHING for it in colours.reshape(-1, 4)]
         assert none == (job.traffic == 0).tolist()
         marks, quiet, own_routers = (
             it for it in axes.collections if isinstance(it, PolyCollection)
         )
         assert len(quiet.get_paths()) == sum(none) > 0
         assert len(own_routers.get_paths()) == len(job.routers)
-        own = [to_hex(it) == figures.BLUE for it in marks.get_facecolor()]
+        own = [to_hex(it) == BLUE for it in marks.get_facecolor()]
         assert np.flatnonzero(own).tolist() == sorted(job.record.labels)
 
 

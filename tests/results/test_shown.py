@@ -8,6 +8,7 @@ import io
 import json
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,11 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odonata.commands.output import print_json, print_table
-from odonata.jobs.record import JobRecord
+from odonata.jobs.board import DONE
+from odonata.jobs.request import Job
+from odonata.jobs.schedule import Schedule
 from odonata.provisioning.table import sorted_table
 from odonata.provisioning.table_file import read_tables, write_tables
 from odonata.results import job_table, operator_table
-from odonata.results.schedule_table import _quoted
+from odonata.results.job_table import _quoted
 from odonata.sweeps.outcomes import SweepOutcome
 from odonata.sweeps.table import Swept
 from pdes.shown import HIDDEN, csv_cell, csv_text, plain, say
@@ -28,7 +31,9 @@ from topology import Dragonfly
 
 EVIL = "=cmd|'/C calc'!A0"
 ESCAPES = "\x1b]0;owned\x07\x9b31m\u202e"
-RECORD = JobRecord(0, EVIL, 2, "fft3d", 0, 10, 20, (0, 1), None, "@SUM(1)", "+1+1", "-2+3")
+JOB = Job(2, "fft3d", name=EVIL, user="@SUM(1)", project="+1+1", application="-2+3")
+TABLE = Schedule.of_board("w", [JOB], np.array([[DONE, 0, 10, 20]]), np.array([0, 1]),
+                          Dragonfly(1, 2, 1, 2), 30)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -49,7 +54,7 @@ def test_a_cell_says_what_it_was(text: str) -> None:
 
 
 def test_tables_of_jobs_have_no_formulas_of_their_users() -> None:
-    (row,) = csv.DictReader(io.StringIO(job_table.to_csv([RECORD], "=w", 30)))
+    (row,) = csv.DictReader(io.StringIO(job_table.to_csv(TABLE, "=w")))
     assert (row["workload_name"], row["requested_time"]) == ("'=w", "-1")
     found = {column: row[column] for column in row if row[column].startswith("'")}
     assert [*found.values()] == ["'=w", f"'{EVIL}", "'@SUM(1)", "'+1+1", "'-2+3"]
@@ -93,7 +98,7 @@ def test_what_a_terminal_would_obey_is_written_out() -> None:
 
 
 def test_messages_tables_and_json_show_escapes(capsys: pytest.CaptureFixture[str]) -> None:
-    record = JobRecord(0, ESCAPES, 2, "fft3d", 0, 10, 20, (0, 1))
+    (record,) = replace(TABLE, asked=(replace(JOB, name=ESCAPES),)).records()
     say(f"{ESCAPES}: is not there")
     print_table(job_table.job_table(Dragonfly(2, 2, 1, 3), [record]), least=200)
     print_table(f"[bold]{ESCAPES}", force_terminal=True, color_system="standard",

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 from odonata.commands.cli import cli
 from odonata.experiment.profiles import profile
-from odonata.figures.network import style
+from odonata.figures.style import style
 from odonata.studies import named
 from odonata.studies.congestion import (
     APPLICATIONS,

@@ -15,13 +15,22 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from odonata.bids.chance import Chance
-from odonata.figures.network import BLUE, DASHES, FAINT, GREEN, GREY, ORANGE, PURPLE
+from odonata.figures.style import (
+    BLUE,
+    DASHES,
+    FAINT,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    dress_small,
+    panels_of,
+)
 from odonata.studies.aqa import cases
 from odonata.studies.aqa.beyond import groups_of
 from odonata.studies.aqa.found import Measured, always
 from odonata.studies.aqa.printed import TABLE_4
 from odonata.studies.aqa.simulation import AqaOutcome, types_of
-from odonata.study.drawing import dress_small, panels_of
 
 COLOURS = {"aqa": BLUE, "energy-qare": GREEN, "tracking-only": ORANGE}
 PRINT: dict[str, Any] = {"marker": "D", "mfc": "white", "mec": "black", "ls": "", "ms": 5}

@@ -11,12 +11,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from odonata.figures.network import BLUE, GREEN, GREY, ORANGE, PURPLE
+from odonata.figures.style import BLUE, GREEN, GREY, ORANGE, PURPLE, dress_small, panels_of
 from odonata.studies.bidding import cases
 from odonata.studies.bidding.claims import named
 from odonata.studies.bidding.found import SHARE, THRESHOLD, Measured, mean, worst
 from odonata.studies.bidding.simulation import FES
-from odonata.study.drawing import dress_small, panels_of
 
 COLOURS = {"qoscap": BLUE, "energy-qare": ORANGE}
 MARKS = {"fh": "s", FES: "D", "adaptive": "o"}

@@ -18,7 +18,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from odonata.experiment.profiles import profile
-from odonata.figures.network import (
+from odonata.figures.style import (
     BLUE,
     DASHES,
     GREEN,
@@ -26,6 +26,8 @@ from odonata.figures.network import (
     LIGHT_TO_DARK,
     ORANGE,
     PURPLE,
+    dress_small,
+    panels_of,
 )
 from odonata.studies.congestion.cases import BUNDLED, REAL
 from odonata.studies.congestion.claims import (
@@ -38,7 +40,6 @@ from odonata.studies.congestion.claims import (
 )
 from odonata.studies.congestion.gpcnet import CANARIES
 from odonata.studies.congestion.simulation import ALONE_ON, NODES, SETTINGS, CongestionOutcome
-from odonata.study.drawing import dress_small, panels_of
 
 Runs = Mapping[str, Sequence[CongestionOutcome]]
 """The runs of an application by setting; a setting without any is not there."""

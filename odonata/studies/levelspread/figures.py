@@ -18,12 +18,11 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
-from odonata.figures.network import BLUE, GREY, INK
+from odonata.figures.style import BLUE, GREY, INK, dress_small, panels_of
 from odonata.studies.levelspread import cases
 from odonata.studies.levelspread.claims import fraction
 from odonata.studies.levelspread.measures import Measured, mean, means, quadrants, relative
 from odonata.studies.levelspread.simulation import LARGE, SMALL, Point
-from odonata.study.drawing import dress_small, panels_of
 
 
 class Look(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odonata.figures.machine import check_name
+from odonata.figures.style import check_name
 from odonata.studies.loadlatency.cases import Curve, Sweep, curves, title, zero_load_ps
 from odonata.studies.loadlatency.simulation import Point
 

@@ -21,9 +21,8 @@ from matplotlib.ticker import (
     PercentFormatter,
 )
 
-from odonata.figures.network import BLUE, DASHES, GREEN, GREY, ORANGE, PURPLE
+from odonata.figures.style import BLUE, DASHES, GREEN, GREY, ORANGE, PURPLE, dress_small, panels_of
 from odonata.studies.nedd import cases, claims
-from odonata.study.drawing import dress_small, panels_of
 
 RED = "#c0392b"
 COLOURS = {"low-traffic-router": BLUE, "fewer-router": GREEN, "random": ORANGE,

@@ -15,7 +15,17 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
 
-from odonata.figures.network import BLUE, DASHES, FAINT, GREEN, GREY, ORANGE, PURPLE
+from odonata.figures.style import (
+    BLUE,
+    DASHES,
+    FAINT,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    dress_small,
+    panels_of,
+)
 from odonata.results.statistics import Interval
 from odonata.studies.regulation import cases, claims
 from odonata.studies.regulation.found import (
@@ -33,7 +43,6 @@ from odonata.studies.regulation.found import (
     weight,
 )
 from odonata.studies.regulation.simulation import NODES, PRINTED, RegulationOutcome
-from odonata.study.drawing import dress_small, panels_of
 
 KW = 1000.0
 PRINT: dict[str, Any] = {"marker": "D", "mfc": "white", "mec": "black", "ls": "", "ms": 5.5,

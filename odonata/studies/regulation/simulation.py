@@ -239,7 +239,7 @@ def simulate(case: Hour) -> RegulationOutcome:
 
 def left_of(case: Hour, found: Traded) -> float:
     """Returns what the work would still take that is left in the end, as a part of an hour's."""
-    from odonata.results.market_measures import KWH
+    from odonata.results.register import KWH
     from odonata.results.regulated import left_kwh
 
     assert found.market is not None

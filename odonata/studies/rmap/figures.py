@@ -17,14 +17,13 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
-from odonata.figures.network import BLUE, GREEN, GREY, INK, ORANGE
+from odonata.figures.style import BLUE, GREEN, GREY, INK, ORANGE, dress_small, panels_of
 from odonata.studies.rmap import KINDS, simulation
 from odonata.studies.rmap.cases import GAPS_S, HIGH_W, LOW_W, NOISE, NOISES, PEAK_W
 from odonata.studies.rmap.changes import Floats, Measured, change, chosen, each, spread, there
 from odonata.studies.rmap.figures_of_nodes import configurations, node
 from odonata.studies.rmap.prediction import BIN, BINS, LIMITS
 from odonata.studies.rmap.printed import BENCHMARKS, FIGURE_5_3_W, overprovisioned, packages
-from odonata.study.drawing import dress_small, panels_of
 
 RED, PALE, DARK = "#c8321f", "#e58d7f", "#7d1a0e"
 LOOKS: dict[str, tuple[str, str, Any, str]] = {

@@ -10,13 +10,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from odonata.figures.network import BLUE, GREEN, GREY, INK, ORANGE
+from odonata.figures.style import BLUE, GREEN, GREY, INK, ORANGE, dress_small, panels_of
 from odonata.provisioning.applications import BASE_GHZ, TURBO_GHZ, UNCAPPED_W
 from odonata.provisioning.fitted import RZMERL, tables
 from odonata.provisioning.search import PACKED_MAX, search
 from odonata.studies.rmap.changes import Measured
 from odonata.studies.rmap.printed import at
-from odonata.study.drawing import dress_small, panels_of
 
 RED, PALE = "#c8321f", "#b9c7d8"
 PACKAGE = {("SPhot", 4): 44.6, ("SPhot", 16): 82.1, ("BT-MZ", 4): 54.5, ("BT-MZ", 16): 105.7}

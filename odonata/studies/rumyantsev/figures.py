@@ -17,11 +17,21 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from odonata.figures.network import BLUE, DASHES, FAINT, GREEN, GREY, INK, ORANGE, PURPLE
+from odonata.figures.style import (
+    BLUE,
+    DASHES,
+    FAINT,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    PURPLE,
+    dress_small,
+    panels_of,
+)
 from odonata.results.statistics import interval
 from odonata.studies.rumyantsev import cases, claims
 from odonata.studies.rumyantsev.simulation import HIGH, LOW, SERVERS, RumyantsevOutcome
-from odonata.study.drawing import dress_small, panels_of
 from policies.power.service_rate import ENERGIES
 
 Floats = npt.NDArray[np.float64]

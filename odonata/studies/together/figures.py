@@ -10,10 +10,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from odonata.figures.network import BLUE, GREEN, GREY, ORANGE, PURPLE
+from odonata.figures.style import BLUE, GREEN, GREY, ORANGE, PURPLE, dress_small, panels_of
 from odonata.studies.together import cases
 from odonata.studies.together.found import SHARE, Measured, Queued, Setting
-from odonata.study.drawing import dress_small, panels_of
 
 COLOURS = {"assumed": ORANGE, "metered": PURPLE, "by type": GREEN, "by waiting": BLUE,
            "aqa": GREY, "tracking-only": "#b0b0b0"}  # fmt: skip

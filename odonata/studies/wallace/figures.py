@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
-from odonata.figures.network import BLUE, FAINT, GREY, INK
+from odonata.figures.style import BLUE, FAINT, GREY, INK, dress_small, panels_of
 from odonata.studies.wallace import figures_of_jobs, simulation
 from odonata.studies.wallace.cases import CAPS, MIDDLE, ORDERS
 from odonata.studies.wallace.claims import LEARNED, LEARNED_DAY
@@ -30,7 +30,6 @@ from odonata.studies.wallace.found import (
     learning_rate,
     sets_known,
 )
-from odonata.study.drawing import dress_small, panels_of
 
 RED = "#c8321f"
 LOOKS = {simulation.NAIVE: ("naive", BLUE), simulation.LEARNER: ("learner, window, knapsack", RED)}

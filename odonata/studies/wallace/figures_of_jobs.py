@@ -12,11 +12,10 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from odonata.figures.network import BLUE, GREY, INK, ORANGE
+from odonata.figures.style import BLUE, GREY, INK, ORANGE, dress_small, panels_of
 from odonata.studies.wallace.found import Floats, Measured
 from odonata.studies.wallace.jobs import racks_kw
 from odonata.studies.wallace.simulation import year
-from odonata.study.drawing import dress_small, panels_of
 from odonata.traces.trace import SECOND, Whole
 
 SAMPLE, FEWEST, SEED = 6, 20, 1

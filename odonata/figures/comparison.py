@@ -1,4 +1,5 @@
-"""Several schedules in one figure: side by side, each in its colour."""
+"""Several runs in one figure, each in its colour: of packets their network over time, of months of
+jobs their schedules; and of both what was measured of power."""
 
 from __future__ import annotations
 
@@ -10,24 +11,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from odonata.experiment.units import show_duration
+from odonata.figures import network as figures
 from odonata.figures.clock import Clock, clock_of
-from odonata.figures.machine import check_name
-from odonata.figures.network import (
-    DASHES,
-    GREY,
-    INK,
-    RUN_COLOURS,
-    Floats,
-    dress,
-    remark,
-    save,
-    style,
-    thousands,
-    top,
-)
 from odonata.figures.power import changes, merged, unit_of
 from odonata.figures.schedule import (
     COUNTS,
@@ -35,16 +24,34 @@ from odonata.figures.schedule import (
     slowdown_curve,
     wait_curve,
 )
+from odonata.figures.style import (
+    DASHES,
+    GREY,
+    INK,
+    RUN_COLOURS,
+    Floats,
+    check_name,
+    dress,
+    remark,
+    save,
+    style,
+    thousands,
+    top,
+)
 from odonata.jobs.metering import PowerRecord
 from odonata.jobs.schedule import Schedule
+from odonata.results.register import number
+from odonata.results.run import Run
 from odonata.results.schedule_measures import Measures, job_times, measures
-from odonata.results.schedule_rows import number
 from odonata.results.schedule_series import Steps, binned, first_us, fragmentation, steps
+from odonata.results.statistics import interval
 from odonata.traces.trace import SECOND, Whole
 from pdes.errors import Refused
 
 COMPARED_STEPS = 240
 """The number of steps of each curve over time."""
+MOST_JOBS = 24
+"""How many names of jobs have room in one panel."""
 
 
 def comparison(
@@ -116,7 +123,10 @@ def comparison(
         title = f"{one.trace.name}: {len(one.trace):,} jobs on {one.nodes:,} nodes{at_load}"
         figure.suptitle(title, x=0.01, ha="left", weight="bold")
     if watts:
-        _power(schedules, watts, clock, drawn[0])
+        origins = {name: first_us(schedule) for name, schedule in schedules.items()}
+        looks = {name: _look(at) for at, name in enumerate(schedules)}
+        _power(watts, origins, looks, clock.at, drawn[0])
+        clock.dress(drawn[0])
     if placed:
         _spread(schedules, clock, parts["spread"].subplots(2, 1, sharex=True))
     return figure
@@ -129,33 +139,31 @@ def _look(at: int) -> dict[str, Any]:
 
 
 def _power(
-    schedules: Mapping[str, Schedule], watts: Mapping[str, PowerRecord], clock: Clock, axes: Axes
-) -> None:
-    """Draw what machines drew, in the colours of their schedules, and their caps: one line where
-    all have the same, else dashed in those colours."""
+    watts: Mapping[str, PowerRecord], origins: Mapping[str, int],
+    looks: Mapping[str, dict[str, Any]], at: Callable[[Whole], Floats], axes: Axes,
+) -> None:  # fmt: skip
+    """Draw what machines drew, each in its look, and their caps: one line where all have the same,
+    else dashed in those colours. `at` is where the axis has a time since the origin of a run, in
+    its ticks."""
     capped = {name: it for name, it in watts.items() if it.capped}
     longest = max(capped, key=lambda name: len(capped[name].time), default="")
     one_cap = all(_same_cap(it, capped[longest]) for it in capped.values())
     size, unit = unit_of(max(float(top(it.power_w)) for it in watts.values()))
-    steps = 0.0
-    for at, (name, schedule) in enumerate(schedules.items()):
-        if name not in watts:
-            continue
-        record, origin = watts[name], first_us(schedule)
-        begins = np.maximum(np.append(0, record.time) - origin, 0)
+    seconds = 0.0
+    for name, record in watts.items():
+        begins = np.maximum(np.append(0, record.time) - origins[name], 0)
         drew = merged(begins, record.power_w, COMPARED_STEPS)
-        axes.stairs(drew.mean / size, clock.at(drew.edges_us), baseline=None, **_look(at))
-        steps = max(steps, float(np.diff(drew.edges_us).max()))
+        axes.stairs(drew.mean / size, at(drew.edges_us), baseline=None, **looks[name])
+        seconds = max(seconds, float(np.diff(drew.edges_us).max()) * record.tick_s)
         if name == longest or (record.capped and not one_cap):
             edges, cap = changes(begins, np.where(np.isfinite(record.cap_w), record.cap_w, np.nan))
-            look = _look(at) | {"ls": DASHES} | ({"color": INK, "lw": 1.5} if one_cap else {})
-            axes.stairs(cap / size, clock.at(edges), baseline=None, zorder=4, **look)
+            look = looks[name] | {"ls": DASHES} | ({"color": INK, "lw": 1.5} if one_cap else {})
+            axes.stairs(cap / size, at(edges), baseline=None, zorder=4, **look)
     axes.set_ylim(0)
     axes.yaxis.set_major_formatter(FuncFormatter(thousands))
     axes.set_ylabel(f"power ({unit})")
-    clock.dress(axes)
     words = f"; dashed: {'the cap' if one_cap else 'their caps'}" if capped else ""
-    remark(axes, f"a step is the mean over {show_duration(steps / SECOND)} or less{words}")
+    remark(axes, f"a step is the mean over {show_duration(seconds)} or less{words}")
 
 
 def _same_cap(one: PowerRecord, longest: PowerRecord) -> bool:
@@ -225,6 +233,89 @@ def _bars(
     axes.spines["left"].set_visible(False)
 
 
+# -- runs of packets
+
+
+def of_packets(groups: Mapping[str, Sequence[Run]]) -> Figure:
+    """Returns a figure of load, latency and global links over time, and of the latencies of all
+    packets; where all have jobs, also of the run time of each job; and of power, where it was
+    simulated. Each group of runs has a colour."""
+    every = [run for runs in groups.values() for run in runs]
+    jobs = all(run.has("jobs") for run in every)
+    watts = {f"{label} {at}": run.power for label, runs in groups.items()
+             for at, run in enumerate(runs) if run.power is not None}  # fmt: skip
+    watts = {name: record for name, record in watts.items() if len(record.time)}
+    high = 7.4 + 3.2 * jobs + 3.2 * bool(watts)
+    canvas = Figure(figsize=(11.5, high), facecolor="white", layout="constrained")
+    FigureCanvasAgg(canvas)
+    shape: Any = [["load", "latency"], ["links", "tail"], *[["jobs", "jobs"]] * jobs,
+                  *[["power", "power"]] * bool(watts)]  # fmt: skip
+    panels = canvas.subplot_mosaic(shape)
+    four = [panels[name] for name in ("load", "latency", "links", "tail")]
+    keys, looks = [], {}
+    for (label, runs), colour in zip(groups.items(), RUN_COLOURS, strict=False):
+        state = "" if all(run.complete for run in runs) else " (incomplete)"
+        keys.append(Line2D([], [], color=colour, lw=2, label=label + state))
+        for at, run in enumerate(runs):
+            figures.overlay(run, four, colour)
+            looks[f"{label} {at}"] = {"color": colour, "lw": 1.2}
+    figures.finish_overlay(every, four)
+    if jobs:
+        _job_times(groups, panels["jobs"])
+    if watts:
+        _power(watts, dict.fromkeys(watts, 0), looks, lambda ps: ps / 1e6, panels["power"])
+        panels["power"].set_xlabel("simulated time (µs)")
+        dress(panels["power"])
+    taken, made = ("received", "sent") if jobs else ("accepted", "offered")
+    keys += [Line2D([], [], color=INK, lw=1.4, label=f"{taken}, mean"),
+             Line2D([], [], color=INK, lw=0.9, ls=DASHES, label=f"{made}, 99 %")]  # fmt: skip
+    canvas.legend(keys, [str(handle.get_label()) for handle in keys],
+                  loc="outside upper center", ncols=min(6, len(keys)))  # fmt: skip
+    return canvas
+
+
+def _job_times(groups: Mapping[str, Sequence[Run]], axes: Axes) -> None:
+    """Draw the run time of each job: the mean of the runs of a group, with its 95 % confidence
+    interval where there are several."""
+    names = [*dict.fromkeys(it.name for runs in groups.values() for run in runs
+                            for it in run.job_records)][:MOST_JOBS]  # fmt: skip
+    coloured = zip(groups.values(), RUN_COLOURS, strict=False)
+    for at, (runs, colour) in enumerate(coloured):
+        shift = (at - (len(groups) - 1) / 2) * 0.7 / max(2, len(groups))
+        for place, name in enumerate(names):
+            times = [it.run_time_ps for run in runs for it in run.job_records if it.name == name]
+            made = interval(times)
+            if made.of:
+                half = 0.0 if np.isnan(made.half) else made.half / 1e6
+                axes.errorbar([place + shift], [made.mean / 1e6], [half], fmt="o", ms=5, capsize=3,
+                              color=colour)  # fmt: skip
+    crowded = len(names) > 8
+    axes.set_xticks(range(len(names)), names, rotation=30 if crowded else 0,
+                    ha="right" if crowded else "center")  # fmt: skip
+    axes.set_ylim(0)
+    axes.set_ylabel("run time of jobs (µs)")
+    dress(axes)
+
+
+# -- files
+
+
+def draw_runs(groups: Mapping[str, Mapping[str, Run]], path: Path) -> None:
+    """Draw groups of runs over each other, by the label of each group and of each run in it, in the
+    format that the name of the file ends in."""
+    every = {label: run for runs in groups.values() for label, run in runs.items()}
+    if all(run.has("network") for run in every.values()):
+        if len(groups) > len(RUN_COLOURS):
+            raise Refused(f"--plot: {len(groups)} runs: at most {len(RUN_COLOURS)} can be "
+                          "distinguished")  # fmt: skip
+        with style():
+            drawn = of_packets({label: [*runs.values()] for label, runs in groups.items()})
+            save(drawn, path, path.suffix.lstrip(".").lower())
+        return
+    power = {label: run.power for label, run in every.items() if run.power is not None}
+    draw_schedules({label: run.schedule for label, run in every.items()}, path, power)
+
+
 def draw_schedules(
     schedules: Mapping[str, Schedule],
     path: str | Path,
@@ -237,4 +328,4 @@ def draw_schedules(
     if not schedules:
         raise Refused(f"{path}: no schedule to draw")
     with style():
-        save(comparison(schedules, power), path, path.suffix.lstrip(".").lower())
+        save(comparison(schedules, power), path)
