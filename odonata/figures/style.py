@@ -86,6 +86,8 @@ def dress_small(axes: Axes, upright: bool = True) -> None:
     no number) and small labels, and take away the lines above and on the right."""
     dress(axes)
     axes.grid(color=GRID, lw=0.7)
+    if not upright:
+        axes.grid(axis="x", visible=False)
     axes.tick_params(labelsize=8, length=2.5, color=FAINT)
 
 
