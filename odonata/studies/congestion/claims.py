@@ -16,7 +16,7 @@ from odonata.studies.congestion.repeated import inside, less, median_of, over, t
 from odonata.studies.congestion.simulation import ALONE_ON, SETTINGS, CongestionOutcome, Point
 from odonata.study import measured
 from odonata.study.contract import Claim
-from odonata.study.verdicts import above, below, judged, near, percent, shown
+from odonata.study.verdicts import above, below, judged, near, percent, plus_minus, shown
 
 Measured = measured.Measured[CongestionPlan, Point, CongestionOutcome]
 Floats = npt.NDArray[np.float64]
@@ -277,7 +277,7 @@ def _counters(m: Measured) -> Iterator[Claim]:
             it = by_repetition(m, name, of)
             if not it.of:
                 continue
-            what, ours = f"run time and {words}: {name}", f"r = {_plus_minus(it)}"
+            what, ours = f"run time and {words}: {name}", f"r = {plus_minus(it, 2)}"
             if not profile(name).sensitive:
                 yield shown(what, "", ours, it)
                 continue
@@ -296,10 +296,6 @@ def by_repetition(m: Measured, name: str, of: Measure) -> Interval:
     return interval(found)
 
 
-def _plus_minus(it: Interval) -> str:
-    return f"{it.mean:.2f}" + ("" if np.isnan(it.half) else f" ± {it.half:.2f}")
-
-
 def _gpcnet(m: Measured) -> Iterator[Claim]:
     for canary in CANARIES:
         found = impacts(m, canary)
@@ -311,7 +307,7 @@ def _gpcnet(m: Measured) -> Iterator[Claim]:
                   for shift in m.asked.gpcnet_shifts]  # fmt: skip
         it = interval([pearson(*np.array(pairs, float).T) if pairs else np.nan for pairs in shifts])
         what = f"GPCNeT: impact on {canary} and stall-to-flit"
-        ours = (f"r = {_plus_minus(it)}; {', '.join(f'{i:.2f}' for i in by_size.values())} times "
+        ours = (f"r = {plus_minus(it, 2)}; {', '.join(f'{i:.2f}' for i in by_size.values())} times "
                 f"on {', '.join(map(str, by_size))} nodes")  # fmt: skip
         if canary == "bandwidth":
             yield judged(what, "rises", ours, above(it, 0), it.mean > 0, it, "Zhang 3.20",

@@ -14,7 +14,7 @@ from odonata.studies.nedd import cases
 from odonata.studies.nedd.simulation import NO_CONGESTOR, Moving, NeDDOutcome, Point, Queue
 from odonata.study import measured
 from odonata.study.contract import Claim
-from odonata.study.verdicts import above, below, judged, near, percent, shown, values_of
+from odonata.study.verdicts import above, below, judged, near, percent, plus_minus, shown, values_of
 
 Measured = measured.Measured[cases.NeDDPlan, Point, NeDDOutcome]
 Floats = npt.NDArray[np.float64]
@@ -336,7 +336,7 @@ def _shorter(part: float, less: str = "shorter", more: str = "longer") -> str:
 
 
 def _times(it: Interval) -> str:
-    return f"{it.mean:.2f}" + ("" if np.isnan(it.half) else f" ± {it.half:.2f}") + " times"
+    return f"{plus_minus(it, 2)} times"
 
 
 def _within(half: float) -> str:

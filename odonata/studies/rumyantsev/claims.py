@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from odonata.results.statistics import Interval, interval
+from odonata.results.statistics import interval
 from odonata.studies.rumyantsev.cases import (
     CONTROLLED,
     CUSTOMERS,
@@ -27,7 +27,7 @@ from odonata.studies.rumyantsev.cases import (
 from odonata.studies.rumyantsev.simulation import HIGH, LOW, RumyantsevOutcome, Run
 from odonata.study import measured
 from odonata.study.contract import Claim
-from odonata.study.verdicts import above, below, judged, near, verdict, yes_or_no
+from odonata.study.verdicts import above, below, judged, near, plus_minus, verdict, yes_or_no
 
 PAGE = "power-rumyantsev.md"
 ENERGIES_CAUSE, WEEKS_CAUSE, SWITCHES_CAUSE, FIGURE_2 = (
@@ -213,7 +213,8 @@ def _randomised(m: Measured) -> Iterator[Claim]:
         change, steps = interval((curves[:, -1] - curves[:, 0]).tolist()), np.diff(curves.mean(0))
         side = above(change, 0) if sign > 0 else below(change, 0)
         word = "rises" if sign > 0 else "falls"
-        ours = (f"{_pm(ends[0])} to {_pm(ends[1])} {unit}, by {_pm(change, True)}; the mean {word} "
+        more = plus_minus(change, sign="+")
+        ours = (f"{plus_minus(ends[0])} to {plus_minus(ends[1])} {unit}, by {more}; the mean {word} "
                 f"at {int((sign * steps > 0).sum())} of {len(steps)}")  # fmt: skip
         yield judged(f"{title}: {name}", word, ours, side and bool((sign * steps > 0).all()), side,
                      change, source, cause, calibrated=made)  # fmt: skip
@@ -222,7 +223,7 @@ def _randomised(m: Measured) -> Iterator[Claim]:
     if recorded and rough.of > 1:
         alone = roughness([workload(run) for run in recorded])
         yield judged(f"{title}: roughness of mean workload, all together", "less than of one trace",
-                     f"{mean:.3f}; {_pm(rough, digits=3)} of one, {alone:.3f} of the recorded",
+                     f"{mean:.3f}; {plus_minus(rough, 3)} of one, {alone:.3f} of the recorded",
                      above(rough, mean) and mean < alone, above(rough, mean), rough, "Rumyantsev 4",
                      WEEKS_CAUSE)  # fmt: skip
 
@@ -234,11 +235,6 @@ def roughness(curve: Sequence[float] | np.ndarray) -> float:
     bends = np.diff(values, 2)
     there_and_back = float(np.abs(bends).sum() - abs(bends.sum()))
     return there_and_back / max(1e-12, abs(float(values[-1] - values[0])))
-
-
-def _pm(it: Interval, signed: bool = False, digits: int = 0) -> str:
-    mean = f"{it.mean:+,.{digits}f}" if signed else f"{it.mean:,.{digits}f}"
-    return mean if np.isnan(it.half) else f"{mean} ± {it.half:,.{digits}f}"
 
 
 # -- control by number against control by workload
@@ -361,7 +357,7 @@ def _stability(m: Measured) -> Iterator[Claim]:
     if full:
         it, limit = interval([3600 * run.per_s for run in full]), 3600 * full[0].boundary_per_s
         yield judged("Stability: served per hour while somebody always waits, and by the criterion",
-                     "", f"{_pm(it, digits=3)} and {limit:.3f}", near(it, limit), False,
+                     "", f"{plus_minus(it, digits=3)} and {limit:.3f}", near(it, limit), False,
                      it)  # fmt: skip
     for load in DRAW_LOADS:
         yield from _growth(f"load {load:g}", m.every(m.asked.independent(load)), load < 1)
@@ -379,7 +375,8 @@ def _growth(words: str, runs: Sequence[RumyantsevOutcome], stable: bool) -> Iter
         there = interval([float(run.in_system[-1]) for run in runs])
         holds = not above(more, 0) if stable else above(more, 0)
         yield judged(f"Stability, {words}: customers at the end, and more than half-way", "",
-                     f"{_pm(there)}, {_pm(more, True)}", holds, False, more)  # fmt: skip
+                     f"{plus_minus(there)}, {plus_minus(more, sign='+')}", holds, False,
+                     more)  # fmt: skip
 
 
 # -- the measures of one run

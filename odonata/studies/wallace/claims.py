@@ -35,7 +35,7 @@ from odonata.studies.wallace.found import (
 from odonata.studies.wallace.jobs import of_jobs
 from odonata.studies.wallace.simulation import LEARNER, NAIVE, NONE, VARIABLE, WallaceOutcome
 from odonata.study.contract import Claim
-from odonata.study.verdicts import above, below, judged, limits, near, percent, shown
+from odonata.study.verdicts import above, below, judged, limits, near, percent, plus_minus, shown
 
 PAGE = "power-wallace.md"
 VIOLATIONS, LARGE, PASSING, LOAD_CAUSE, EVEN, OPEN = (f"{PAGE}#{heading}"
@@ -268,11 +268,11 @@ def _against_no_cap(m: Measured, order: str, cap: str) -> Iterator[Claim]:
     if any(map(len, ours)):
         it = over(ours, lambda row: (row < 0).sum())
         yield judged(f"{title}: months of less than without a cap", "4 of 12, no cap named",
-                     f"{_pm(it, 1)} {of}", near(it, BETTER), above(it, 0), it, "Wallace 9",
+                     f"{plus_minus(it, 1)} {of}", near(it, BETTER), above(it, 0), it, "Wallace 9",
                      PASSING)  # fmt: skip
         if order == "fcfs" and cap != cases.HIGH:
             yield judged(f"{title}: months of less than without a cap, by figure 9", "some",
-                         f"{_pm(it, 1)} {of}", above(it, 1), it.mean > 0, it, "Wallace 8.3",
+                         f"{plus_minus(it, 1)} {of}", above(it, 1), it.mean > 0, it, "Wallace 8.3",
                          LOAD_CAUSE)  # fmt: skip
     if any(map(len, than)):
         rows = rows_of(
@@ -288,12 +288,12 @@ def _against_no_cap(m: Measured, order: str, cap: str) -> Iterator[Claim]:
         yield shown(f"{title}: change by learner, relative to EASY without a cap", "",
                     _of_months(rows), over(rows))  # fmt: skip
         it = over(than, lambda row: (row < 0).sum())
-        yield shown(f"{title}: months of less than EASY without a cap", "", f"{_pm(it, 1)} {of}",
-                    it)  # fmt: skip
+        yield shown(f"{title}: months of less than EASY without a cap", "",
+                    f"{plus_minus(it, 1)} {of}", it)  # fmt: skip
     if cap == cases.HIGH and any(map(len, naive)):
         much, half = over(naive, lambda row: (row > PRONOUNCED).sum()), m.asked.months / 2
         some = over(naive, lambda row: (row > 0).sum())
-        shorter = f"{_pm(much, 1)} {of} by more than 10 %; {_pm(some, 1)} at all"
+        shorter = f"{plus_minus(much, 1)} {of} by more than 10 %; {plus_minus(some, 1)} at all"
         yield judged(f"{title}: months in which naive waits for long beside no cap", "most",
                      shorter, above(much, half), above(some, half), much, "Wallace 8.3",
                      LOAD_CAUSE)  # fmt: skip
@@ -326,20 +326,20 @@ def _of_orders(m: Measured) -> Iterator[Claim]:
         it = over(_saved(m, cap))
         if it.of:
             yield judged(f"Orders, {_kw(cap)}: wait that WFP saves over FCFS",
-                         "almost 100 s, no cap named", f"{_pm(it, 0)} s", near(it, SAVED_S),
+                         "almost 100 s, no cap named", f"{plus_minus(it, 0)} s", near(it, SAVED_S),
                          above(it, 0), it, "Wallace 8.3", OPEN)  # fmt: skip
     most = [_most(m, order) for order in cases.ORDERS]
     it = interval(most[0])
     if it.of:
         yield judged("Orders, FCFS, 2,000 kW: largest change of a month's wait", f"{HIGHEST:g}",
-                     _pm(it, 1), near(it, HIGHEST), above(it, 0), it, "Wallace 8.3", LOAD_CAUSE,
-                     calibrated=True)  # fmt: skip
+                     plus_minus(it, 1), near(it, HIGHEST), above(it, 0), it, "Wallace 8.3",
+                     LOAD_CAUSE, calibrated=True)  # fmt: skip
     it = interval([None if a is None or b is None else b - a for a, b in zip(*most, strict=True)])
     if it.of:
         yield judged(
             "Orders, 2,000 kW: largest change of a month's wait, WFP's less FCFS's",
             "above 0",
-            _pm(it, 1),
+            plus_minus(it, 1),
             above(it, 0),
             it.mean > 0,
             it,
@@ -420,21 +420,13 @@ def _of_months(rows: list[Floats]) -> str:
     every = np.concatenate(rows)
     digits = 1 if np.abs(every).max() < 0.5 else 0
     ends = f"{100 * every.min():,.{digits}f} to {100 * every.max():,.{digits}f}"
-    it = over(rows)
-    half = "" if np.isnan(it.half) else f" ± {100 * it.half:,.{digits}f}"
-    return f"{100 * it.mean:,.{digits}f}{half} % ({ends})"
+    return f"{plus_minus(over(rows), digits, times=100.0)} % ({ends})"
 
 
 def _parts(it: Interval) -> str:
     """Returns a part as per cent, with its interval: with a digit where it is small."""
     digits = 1 if abs(it.mean) < 1 else 0
-    half = "" if np.isnan(it.half) else f" ± {100 * it.half:,.{digits}f}"
-    return f"{100 * it.mean:,.{digits}f}{half} %"
-
-
-def _pm(it: Interval, digits: int) -> str:
-    half = "" if np.isnan(it.half) else f" ± {it.half:,.{digits}f}"
-    return f"{it.mean:,.{digits}f}{half}"
+    return f"{plus_minus(it, digits, times=100.0)} %"
 
 
 def _kw(cap: str) -> str:
