@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from odonata.results.statistics import interval
 from odonata.studies.levelspread import LevelSpread
@@ -33,9 +33,8 @@ from odonata.studies.levelspread.cases import (
     homogeneous,
     random_workload,
 )
-from odonata.studies.levelspread.claims import claims
-from odonata.studies.levelspread.measures import Outcomes, mean, reduction, saved, times
-from odonata.studies.levelspread.simulation import SMALL, Point
+from odonata.studies.levelspread.measures import Measured, mean, reduction, saved, times
+from odonata.studies.levelspread.simulation import SMALL, LevelSpreadOutcome, Point
 from odonata.study import store
 from odonata.study.contract import Claim, Verdict
 from odonata.study.filling import fill
@@ -43,6 +42,7 @@ from odonata.study.report import MARKS
 from odonata.study.verdicts import percent
 from pdes import rank
 
+Outcomes = Mapping[str, LevelSpreadOutcome]
 Named = tuple[tuple[str, tuple[tuple[str, object], ...]], ...]
 MERLIN = ("router", "merlin")
 DRAWN = ("draw", "scripts")
@@ -112,10 +112,6 @@ def asking(given: argparse.Namespace, changes: tuple[tuple[str, object], ...]) -
 class Sensitivity(LevelSpread):
     """Returns the study, reduced to the simulations that its main numbers need."""
 
-    def _of(self, module: str, name: str) -> Any:
-        """Returns a part of the study's package: this script is none."""
-        return LevelSpread()._of(module, name)
-
     def cases(self, asked: LevelSpreadPlan, outcomes: Outcomes) -> list[Point]:
         alike = [
             point
@@ -135,14 +131,15 @@ class Sensitivity(LevelSpread):
 def saved_over_simple(asked: LevelSpreadPlan, outcomes: Outcomes) -> list[float]:
     """Returns what 64-node jobs save at a ratio of 1, by pattern."""
     return [
-        reduction(*(mean(outcomes, homogeneous(asked, LARGE_NODES, pattern, 1.0, policy))
+        reduction(*(mean(Measured(asked, outcomes),
+                         homogeneous(asked, LARGE_NODES, pattern, 1.0, policy))
                     for policy in (LEVEL_SPREAD, "simple")))
         for pattern in PATTERNS
     ]  # fmt: skip
 
 
 def line(name: str, asked: LevelSpreadPlan, outcomes: Outcomes) -> str:
-    found = {claim.name: claim.values["mean"] for claim in claims(asked, outcomes)
+    found = {claim.name: claim.values["mean"] for claim in LevelSpread().claims(asked, outcomes)
              if "mean" in claim.values}  # fmt: skip
 
     def part(which: str) -> str:
@@ -187,7 +184,7 @@ def settings(given: argparse.Namespace) -> None:
             if ran.stopped:
                 return
         if rank() == 0:
-            found = claims(asked, store.read(where, LevelSpread()).outcomes)
+            found = LevelSpread().claims(asked, store.read(where, LevelSpread()).outcomes)
             columns.append({claim.name: claim for claim in found if claim.paper})
     if rank() == 0:
         print(f"| | thesis | {' | '.join(names)} |")
@@ -235,7 +232,7 @@ def messages(given: argparse.Namespace) -> None:
         outcomes = store.read(where, LevelSpread()).outcomes
         for kilobytes in KILOBYTES:
             cells = (
-                percent(interval(saved(*(times(outcomes, cell, SMALL)
+                percent(interval(saved(*(times(Measured(asked, outcomes), cell, SMALL)
                                          for cell in sizes(asked)[pattern, kilobytes]))), 0)
                 for pattern in PATTERNS
             )  # fmt: skip

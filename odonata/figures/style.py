@@ -81,11 +81,13 @@ def dress(axes: Axes) -> None:
         axes.spines[side].set_visible(False)
 
 
-def dress_small(axes: Axes) -> None:
-    """Give a panel of a figure with several of them its grid and small labels, and take away the
-    lines above and on the right."""
+def dress_small(axes: Axes, upright: bool = True) -> None:
+    """Give a panel of a figure with several of them its grid (without `upright` lines, where x is
+    no number) and small labels, and take away the lines above and on the right."""
     dress(axes)
     axes.grid(color=GRID, lw=0.7)
+    if not upright:
+        axes.grid(axis="x", visible=False)
     axes.tick_params(labelsize=8, length=2.5, color=FAINT)
 
 
@@ -152,19 +154,14 @@ def save(figure: Figure, target: Any, kind: str = "") -> None:
 
 
 def draw_all(
-    makers: Mapping[str, Callable[[Any, Any], Any]],
-    asked: Any,
-    outcomes: Any,
-    directory: Path,
-    pdf: bool,
+    makers: Mapping[str, Callable[[Any], Any]], measured: Any, directory: Path, pdf: bool
 ) -> list[Path]:
-    """Draw what each maker makes of what was asked for and of the outcomes, under its name; one
-    that returns None has nothing to draw. Returns where the figures are, in a directory that is
-    made if it is needed."""
+    """Draw what each maker makes of what was measured, under its name; one that returns None has
+    nothing to draw. Returns where the figures are, in a directory that is made if it is needed."""
     drawn = []
     with style():
         for name, make in makers.items():
-            figure = make(asked, outcomes)
+            figure = make(measured)
             if figure is None:
                 continue
             directory.mkdir(parents=True, exist_ok=True)

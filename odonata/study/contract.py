@@ -57,11 +57,15 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin, get_type_hints
+
+from pdes.errors import require
 
 C = TypeVar("C", bound="Case")
 O = TypeVar("O")  # noqa: E741
 P = TypeVar("P")
+ALL = "all"
+"""The first of an option's choices where they can be asked for together."""
 
 
 class Case:
@@ -99,6 +103,20 @@ class Option:
     several: bool = False
     flag: str = ""
     metavar: str = ""
+    field: str = ""
+    """The field of the plan that it is for, if that has another name."""
+
+    def of_plan(self, given: Any) -> tuple[str, Any]:
+        """Returns the field of the plan that it is for, and its value if this is given; None:
+        nothing is. Where it is one of several names, or all, the value is a tuple of these."""
+        value = self.default if given is None else given
+        if given is None and isinstance(value, str):
+            value = self.parse(value)
+        require(not self.choices or value in self.choices,
+                f"{self.name} = {value!r}: one of {', '.join(self.choices)}")  # fmt: skip
+        if self.choices[:1] == (ALL,):
+            value = self.choices[1:] if value == ALL else (value,)
+        return self.field or self.name, tuple(value) if self.several else value
 
 
 class Verdict(StrEnum):
@@ -202,31 +220,74 @@ class Study(ABC, Generic[P, C, O]):
         return self.outcome(**fields)
 
 
-class Packaged(Study[P, C, O]):
-    """A study that is a package, with a module for each of its parts: `simulation` has `simulate`
-    and `revive`, `cases` has `mark`, `claims` has `claims`, and `figures` has `draw`, each with the
-    arguments of the method below. A module is imported when it is needed, so that studies can be
-    listed at once."""
+class Packaged(Study[Any, Any, Any]):
+    """A study that is a package, with a module for each of its parts, which are imported when they
+    are needed, so that studies can be listed at once. Of the study `Dice`, `cases` has `DicePlan`,
+    which is made of the options (those of Option.field), `cases` and `mark`; `simulation` has
+    `simulate` and `DiceOutcome`; `claims` has `Measured`, which is made of a plan and of outcomes,
+    and `claims`, which are made of that, as are the figures in `FIGURES` of the module `figures`,
+    by name."""
+
+    _package: ClassVar[str]
+    _stem: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        """Note where the parts of a study are; what is made of a study has the same."""
+        if Packaged in cls.__bases__:
+            cls._package, cls._stem = cls.__module__, cls.__name__
 
     def _of(self, module: str, name: str) -> Any:
-        return getattr(importlib.import_module(f"{type(self).__module__}.{module}"), name)
+        return getattr(importlib.import_module(f"{self._package}.{module}"), name)
 
-    def simulate(self, case: C) -> O:
-        return self._of("simulation", "simulate")(case)  # type: ignore[no-any-return]
+    def ask(self, *args: Any, **options: Any) -> Any:
+        """Returns the plan of these options, by position or by name; others have their defaults."""
+        given = dict(zip((option.name for option in self.options), args, strict=False)) | options
+        require(len(given) == len(args) + len(options), "an option is given twice")
+        unknown = given.keys() - {option.name for option in self.options}
+        require(not unknown, f"options {', '.join(sorted(unknown))}: {self.name} has none of these")
+        return self._of("cases", f"{self._stem}Plan")(
+            **dict(option.of_plan(given.get(option.name)) for option in self.options)
+        )
 
-    def revive(self, fields: dict[str, Any]) -> O:
-        return self._of("simulation", "revive")(fields)  # type: ignore[no-any-return]
+    def cases(self, asked: Any, outcomes: Mapping[str, Any]) -> Sequence[Any]:
+        return self._of("cases", "cases")(asked)  # type: ignore[no-any-return]
+
+    def simulate(self, case: Any) -> Any:
+        return self._of("simulation", "simulate")(case)
+
+    def revive(self, fields: dict[str, Any]) -> Any:
+        kind = self._of("simulation", f"{self._stem}Outcome")
+        kinds = get_type_hints(kind, vars(importlib.import_module(kind.__module__)))
+        return kind(**{name: _revived(value, kinds[name]) for name, value in fields.items()})
 
     def mark(self) -> str:
         return self._of("cases", "mark")()  # type: ignore[no-any-return]
 
-    def claims(self, asked: P, outcomes: Mapping[str, O]) -> list[Claim]:
-        return self._of("claims", "claims")(asked, outcomes)  # type: ignore[no-any-return]
+    def measured(self, asked: Any, outcomes: Mapping[str, Any]) -> Any:
+        """Returns what claims and figures are made of."""
+        return self._of("claims", "Measured")(asked, outcomes)
+
+    def claims(self, asked: Any, outcomes: Mapping[str, Any]) -> list[Claim]:
+        return [*self._of("claims", "claims")(self.measured(asked, outcomes))]
 
     def figures(
-        self, asked: P, outcomes: Mapping[str, O], directory: Path, pdf: bool
+        self, asked: Any, outcomes: Mapping[str, Any], directory: Path, pdf: bool
     ) -> list[Path]:
-        return self._of("figures", "draw")(asked, outcomes, directory, pdf)  # type: ignore[no-any-return]
+        from odonata.figures.style import draw_all
+
+        makers = self._of("figures", "FIGURES")
+        return draw_all(makers, self.measured(asked, outcomes), directory, pdf)
+
+
+def _revived(value: Any, kind: Any) -> Any:
+    """Returns a value as JSON has it as what it is declared to be: tuples for lists, at any
+    depth."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is tuple:
+        return tuple(_revived(one, inner[0]) for one in value)
+    if inner and isinstance(value, dict):
+        return {name: _revived(one, inner[1]) for name, one in value.items()}
+    return value
 
 
 def digest(things: Iterable[object]) -> str:

@@ -47,9 +47,15 @@ def percent(it: Interval, digits: int = 1) -> str:
     return f"{100 * it.mean:.{digits}f}{half} %"
 
 
+def plus_minus(it: Interval, digits: int = 0, sign: str = "", times: float = 1.0) -> str:
+    """Returns a mean, so many times as large, with its interval, if it has one; `sign`: "+" where
+    it is a difference."""
+    half = "" if np.isnan(it.half) else f" ± {times * it.half:,.{digits}f}"
+    return f"{times * it.mean:{sign},.{digits}f}{half}"
+
+
 def watts(it: Interval) -> str:
-    half = "" if np.isnan(it.half) else f" ± {it.half:,.0f}"
-    return f"{it.mean:,.0f}{half} W"
+    return f"{plus_minus(it)} W"
 
 
 def limits(it: Interval) -> tuple[float, float]:

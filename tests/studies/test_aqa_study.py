@@ -22,8 +22,6 @@ from odonata.studies.aqa.cases import (
     of_printed,
     of_service,
 )
-from odonata.studies.aqa.claims import claims
-from odonata.studies.aqa.figures import draw
 from odonata.studies.aqa.printed import FEASIBLE, TABLE_4, W3_BID
 from odonata.studies.aqa.simulation import (
     COLD,
@@ -209,7 +207,7 @@ def invented(case: Offer, saving: float, kept: bool, error: float = 0.1) -> AqaO
 
 def claimed(plan: AqaPlan, made: Any) -> dict[str, Claim]:
     outcomes = {case.key: made(case) for case in cases(plan)}
-    return {claim.name: claim for claim in claims(plan, outcomes)}
+    return {claim.name: claim for claim in STUDY.claims(plan, outcomes)}
 
 
 def test_claims_of_table_4_hold_or_do_not() -> None:
@@ -322,9 +320,9 @@ def test_preemption_and_standby_jobs_have_to_lower_the_error() -> None:
 
 def test_a_plan_without_all_of_its_outcomes_claims_nothing_of_these() -> None:
     plan = STUDY.ask(mixes="W4")
-    assert claims(plan, {}) == []
+    assert STUDY.claims(plan, {}) == []
     one = plan.of("W4", of_mix("W4"))
-    assert claims(plan, {one.key: invented(one, 0.3, True)}) == []
+    assert STUDY.claims(plan, {one.key: invented(one, 0.3, True)}) == []
 
 
 def test_settings_of_the_service_are_those_of_the_mix_with_other_thresholds() -> None:
@@ -348,9 +346,9 @@ def test_a_small_study_is_simulated_claimed_drawn_and_the_same_on_two_processes(
     plan = STUDY.ask(part=part, mixes=mixes, hours=2, candidates=4)
     _, one = fill(STUDY, plan, tmp_path / "one", 1)
     _, two = fill(STUDY, plan, tmp_path / "two", 2)
-    said = [[(claim.name, claim.ours) for claim in claims(plan, each.outcomes)]
+    said = [[(claim.name, claim.ours) for claim in STUDY.claims(plan, each.outcomes)]
             for each in (one, two)]  # fmt: skip
     assert said[0] == said[1]
     assert len(said[0]) > 1
-    drawn = draw(plan, one.outcomes, tmp_path / "figures")
+    drawn = STUDY.figures(plan, one.outcomes, tmp_path / "figures", pdf=False)
     assert [path.name for path in drawn] == pictures

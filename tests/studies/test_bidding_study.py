@@ -12,27 +12,27 @@ import pytest
 from odonata.studies import named
 from odonata.studies.bidding import PARTS, Bidding
 from odonata.studies.bidding.cases import BIDS, BUSY, NOTHING, POLICIES, TABLE, TRIED, cases
-from odonata.studies.bidding.claims import BEST, claims
-from odonata.studies.bidding.figures import draw
-from odonata.studies.bidding.simulation import FES, Day, DayOutcome, revive, simulate
+from odonata.studies.bidding.claims import BEST
+from odonata.studies.bidding.simulation import FES, BiddingOutcome, Day, simulate
 from odonata.traces.long_jobs import TABLES, long_types, shares_of
 from odonata.traces.mix import MIXES, mix
 from odonata.traces.types import Types
 from pdes.errors import Refused
 
+STUDY = Bidding()
 SMALL = Day(3, nodes=128, warm_h=2, after_h=1, steps=2)
 
 
-def outcome(off: float | None, worst: float, **more: object) -> DayOutcome:
+def outcome(off: float | None, worst: float, **more: object) -> BiddingOutcome:
     given = {"average_w": 6e4, "reserve_w": 7e3, "off": off, "error": 0.1, "hours_kept": 20,
              "q": {"a": worst, "b": worst / 2}, "jobs": 9, "cost": 130.0, "paid": 144.0,
              "drawn_kwh": 1440.0, "busy": 0.8, "waiting": 3.0, "seconds": 1.0}  # fmt: skip
-    return DayOutcome(**{**given, **more})  # type: ignore[arg-type]
+    return BiddingOutcome(**{**given, **more})  # type: ignore[arg-type]
 
 
-def every(plan: object, invent: object) -> dict[str, DayOutcome]:
+def every(plan: object, invent: object) -> dict[str, BiddingOutcome]:
     """Returns outcomes of all cases, as they become known."""
-    found: dict[str, DayOutcome] = {}
+    found: dict[str, BiddingOutcome] = {}
     while True:
         new = [case for case in cases(plan, found) if case.key not in found]  # type: ignore[arg-type]
         if not new:
@@ -62,7 +62,7 @@ def test_it_is_listed_and_names_its_cases_in_turn() -> None:
 def test_its_claims_come_out_either_way(good: bool, tmp_path: Path) -> None:
     plan = Bidding().ask(days=3)
 
-    def invent(case: Day) -> DayOutcome:
+    def invent(case: Day) -> BiddingOutcome:
         best = (case.policy, case.bid) == BEST
         if case.bid == NOTHING:
             return outcome(None, 0.1, error=None, cost=140.0 + case.seed, paid=144.0)
@@ -70,28 +70,28 @@ def test_its_claims_come_out_either_way(good: bool, tmp_path: Path) -> None:
         return outcome(0.03 + seed, 1.0 + seed) if best == good else outcome(0.3 + seed, 3.0 + seed)
 
     found = every(plan, invent)
-    said = {claim.name: claim for claim in claims(plan, found)}
+    said = {claim.name: claim for claim in STUDY.claims(plan, found)}
     assert said["qoscap + adaptive keeps both rules"].holds is good
     for policy, bid in ((p, b) for p in POLICIES for b in BIDS if (p, b) != BEST):
         assert said[f"{policy} + {bid} keeps both on fewer days"].holds is good
     assert said["90 % busy: Q of qoscap is below that of energy-qare, both adaptive"].holds is good
     assert f"qoscap + fes, tried in {TRIED} days" in " ".join(said)
     assert all(json.loads(json.dumps(asdict(it))) for it in found.values())
-    drawn = draw(plan, found, tmp_path)
+    drawn = STUDY.figures(plan, found, tmp_path, pdf=False)
     assert {path.name for path in drawn} == {"rules.png", "causes.png"}  # no day is kept
 
 
 def test_claims_wait_for_all_days() -> None:
     plan = Bidding().ask(part="busy", days=2)
-    assert claims(plan, {}) == []
+    assert STUDY.claims(plan, {}) == []
     one = plan.of(BUSY[0], "qoscap", "adaptive", {})[0]
-    assert claims(plan, {one.key: outcome(0.1, 1.0)}) == []
+    assert STUDY.claims(plan, {one.key: outcome(0.1, 1.0)}) == []
 
 
 def test_a_day_is_the_same_when_it_comes_back_and_knows_what_it_was_asked() -> None:
     first, again = simulate(SMALL), simulate(SMALL)
     assert replace(first, seconds=0.0) == replace(again, seconds=0.0)
-    assert revive(json.loads(json.dumps(asdict(first)))) == first
+    assert STUDY.revive(json.loads(json.dumps(asdict(first)))) == first
     assert first.jobs > 0
     assert first.reserve_w > 0.0
     others = [simulate(replace(SMALL, **change)) for change in (

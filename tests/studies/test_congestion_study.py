@@ -41,7 +41,7 @@ from odonata.studies.congestion.cases import (
     cases,
     has,
 )
-from odonata.studies.congestion.claims import claims, correlation, impacts, slowdown
+from odonata.studies.congestion.claims import Measured, correlation, impacts, slowdown
 from odonata.studies.congestion.gpcnet import CANARIES, PART
 from odonata.studies.congestion.simulation import (
     ALONE_ON,
@@ -235,7 +235,7 @@ def test_an_outcome_is_the_same_after_it_was_written_and_read(some: CongestionPl
 
 
 def test_what_the_thesis_says_holds_of_outcomes_that_are_so(six: CongestionPlan) -> None:
-    found = by_name(claims(six, invented(six)))
+    found = by_name(STUDY.claims(six, invented(six)))
     slow = found["IV against II: hacc"]
     assert (slow.ours, slow.verdict, slow.of) == ("1.82 times (1.82 to 1.82)", Verdict.HOLDS, 6)
     assert (slow.paper, slow.source) == ("at least 1.4 times", "Zhang 3.6.2")
@@ -264,7 +264,7 @@ def test_what_it_says_does_not_hold_of_outcomes_that_are_otherwise(six: Congesti
         slower = SLOWER[point.setting] if point.application else 1 / kept.run_time_s**2
         return replace(kept, run_time_s=kept.run_time_s * slower)
 
-    found = by_name(claims(six, invented(six, otherwise)))
+    found = by_name(STUDY.claims(six, invented(six, otherwise)))
     for name in ("setting I: hacc, time in MPI", "IV against II: hacc", "IV against II: hpcg",
                  "run time and stall-to-flit of network tiles: hacc",
                  "GPCNeT: impact on bandwidth and stall-to-flit"):  # fmt: skip
@@ -280,13 +280,13 @@ def test_a_slowdown_that_is_not_sure_holds_in_sign_only(six: CongestionPlan) -> 
         return replace(kept, run_time_s=kept.run_time_s * (0.6 if hardly else 1.0))
 
     for asked in (six, replace(six, repetitions=3)):
-        found = by_name(claims(asked, invented(asked, unsure)))
+        found = by_name(STUDY.claims(asked, invented(asked, unsure)))
         assert found["IV against II: hacc"].verdict is Verdict.SIGN
 
 
 def test_what_a_paper_prints_has_its_source_and_what_differs_its_cause() -> None:
     asked = STUDY.ask()
-    found = claims(asked, invented(asked))
+    found = STUDY.claims(asked, invented(asked))
     assert len({one.name for one in found}) == len(found)
     judged = [one for one in found if one.source]
     assert {one.name for one in found if one.paper} - {one.name for one in judged} == {
@@ -313,24 +313,24 @@ def test_the_five_are_judged_by_the_least_and_the_most_of_them() -> None:
         slower = factors.get(point.application, 1.0) if point.setting == "IV" else 1.0
         return outcome(1e-3 * slower, 0.3 * slower, point.application)
 
-    found = by_name(claims(asked, invented(asked, as_printed)))
+    found = by_name(STUDY.claims(asked, invented(asked, as_printed)))
     for which in ("least", "most"):
         assert found[f"IV against II: the {which} of the five"].holds
     assert found["IV against II: lammps"].holds
     factors["milc"] = 9.0
-    other = by_name(claims(asked, invented(asked, as_printed)))
+    other = by_name(STUDY.claims(asked, invented(asked, as_printed)))
     assert other["IV against II: the most of the five"].verdict is Verdict.NOT
 
 
 def test_of_a_part_only_its_claims_are_made(some: CongestionPlan) -> None:
-    assert claims(some, {}) == []
+    assert STUDY.claims(some, {}) == []
     applications = replace(some, parts=("applications",))
-    assert not any("GPCNeT:" in one.name for one in claims(some, invented(applications)))
+    assert not any("GPCNeT:" in one.name for one in STUDY.claims(some, invented(applications)))
     alone = replace(some, parts=("gpcnet",))
-    assert len(claims(some, invented(alone))) == len(CANARIES)
+    assert len(STUDY.claims(some, invented(alone))) == len(CANARIES)
     first = {some.at("hacc", "I", 0).key: ordinary(some.at("hacc", "I", 0))}
-    assert len(claims(some, first)) == 3, "what was measured of it alone"
-    assert np.isnan(slowdown(some, first, "hacc", "IV", "II").mean)
+    assert len(STUDY.claims(some, first)) == 3, "what was measured of it alone"
+    assert np.isnan(slowdown(STUDY.measured(some, first), "hacc", "IV", "II").mean)
 
 
 # -- other profiles
@@ -388,13 +388,13 @@ def test_correlation_is_none_where_nothing_varies() -> None:
 
 
 def test_impact_is_the_time_with_congestors_over_that_without(some: CongestionPlan) -> None:
-    found = impacts(some, invented(some), "latency")
+    found = impacts(STUDY.measured(some, invented(some)), "latency")
     assert [nodes for nodes, _, _ in found] == [nodes for nodes in ALONE_ON for _ in range(3)]
     for nodes, impact, stalls in found:
         assert impact == pytest.approx(nodes / 16)
         assert stalls == pytest.approx(0.02 * nodes / 16)
     quiet = {some.alone("latency", 16, 0, congested=False).key: outcome(1, 1)}
-    assert impacts(some, quiet, "latency") == []
+    assert impacts(STUDY.measured(some, quiet), "latency") == []
 
 
 # -- what is drawn
@@ -430,11 +430,11 @@ def test_what_there_is_nothing_for_is_not_drawn(some: CongestionPlan, tmp_path: 
 
 @pytest.mark.parametrize("make", figures.FIGURES.values(), ids=list(figures.FIGURES))
 def test_the_legend_fits_also_where_there_is_one_application(
-    make: Callable[[CongestionPlan, dict[str, CongestionOutcome]], Figure | None],
+    make: Callable[[Measured], Figure | None],
 ) -> None:
     asked = STUDY.ask(application=("hacc",), repetitions=1)
     with style():
-        figure = make(asked, invented(asked))
+        figure = make(STUDY.measured(asked, invented(asked)))
         assert figure is not None
         figure.canvas.draw()
     box = figure.legends[0].get_window_extent()
@@ -444,11 +444,12 @@ def test_the_legend_fits_also_where_there_is_one_application(
 
 
 def test_applications_that_reach_far_have_a_panel_of_their_own(some: CongestionPlan) -> None:
-    figure = figures.figure_3_17(some, invented(some))
+    figure = figures.figure_3_17(STUDY.measured(some, invented(some)))
     assert figure is not None
     panels = [[label.get_text() for label in axes.get_xticklabels()] for axes in figure.axes]
     assert panels == [["hpcg"], ["hacc"]]
-    calm = figures.figure_3_17(replace(some, applications=("hpcg",)), invented(some))
+    one = replace(some, applications=("hpcg",))
+    calm = figures.figure_3_17(STUDY.measured(one, invented(some)))
     assert calm is not None
     assert len(calm.axes) == 1
 
@@ -456,7 +457,7 @@ def test_applications_that_reach_far_have_a_panel_of_their_own(some: CongestionP
 def test_boxes_reach_from_the_shortest_to_the_longest_run_over_the_median_alone(
     some: CongestionPlan,
 ) -> None:
-    figure = figures.figure_3_17(some, invented(some))
+    figure = figures.figure_3_17(STUDY.measured(some, invented(some)))
     assert figure is not None
     heights = np.concatenate([np.asarray(line.get_ydata()) for line in figure.axes[1].lines])
     expected = {slower * (1 + 0.01 * shift) / 1.01 for slower in SLOWER.values()
@@ -466,7 +467,7 @@ def test_boxes_reach_from_the_shortest_to_the_longest_run_over_the_median_alone(
 
 def test_a_cross_is_the_mean_of_a_setting_and_r_stands_in_the_corner(some: CongestionPlan) -> None:
     outcomes = invented(some)
-    figure = figures.figure_3_18(some, outcomes)
+    figure = figures.figure_3_18(STUDY.measured(some, outcomes))
     assert figure is not None
     axes = figure.axes[0]
     marks = [line for line in axes.lines if line.get_marker() in ("x", "+")]
@@ -487,7 +488,7 @@ def test_a_counter_without_a_value_or_without_a_change_is_drawn_without_a_fit(
 
     few = replace(some, parts=("applications",))
     assert drawn(few, invented(few, dull), tmp_path) == ["3.17.png", "3.18.png", "3.19.png"]
-    figure = figures.figure_3_19(few, invented(few, dull))
+    figure = figures.figure_3_19(STUDY.measured(few, invented(few, dull)))
     assert figure is not None
     assert [len(axes.texts) for axes in figure.axes] == [0, 0, 1]
 
@@ -499,7 +500,7 @@ def test_impacts_that_differ_much_are_on_a_logarithmic_axis(some: CongestionPlan
         worse = (point.nodes / 16) ** power if point.congestor != NONE else 1.0
         return outcome(1e-4 * worse, 0.1)
 
-    figure = figures.figure_3_20(some, invented(some, steep))
+    figure = figures.figure_3_20(STUDY.measured(some, invented(some, steep)))
     assert figure is not None
     assert [axes.get_yscale() for axes in figure.axes] == ["linear", "log", "linear"]
 

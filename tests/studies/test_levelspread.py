@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 from odonata.results.statistics import interval
 from odonata.studies import levelspread
 from odonata.studies.levelspread import LevelSpread, figures, measures
-from odonata.studies.levelspread import claims as summary
 from odonata.studies.levelspread.cases import (
     BASELINES,
     JOKANOVIC,
@@ -35,13 +34,13 @@ from odonata.studies.levelspread.cases import (
     PUBLISHED,
     RATIOS,
     LevelSpreadPlan,
+    cases,
     fitting,
     heterogeneous,
     homogeneous,
     motivation,
     nodes_of,
     parse_change,
-    points,
     random_kinds,
     random_workload,
 )
@@ -134,7 +133,7 @@ def test_nine_tenths_of_a_machine_are_as_many_jobs_as_fit() -> None:
 
 def test_every_part_has_the_points_of_its_figures() -> None:
     asked = STUDY.ask(workloads=20, repeat=3)
-    count = {part: len(points(replace(asked, parts=(part,)))) for part in PARTS}
+    count = {part: len(cases(replace(asked, parts=(part,)))) for part in PARTS}
     cells = 6 * 8 * 3
     assert count == {
         "motivation": 2 * 6 * 2 * 3,
@@ -147,7 +146,7 @@ def test_every_part_has_the_points_of_its_figures() -> None:
         "utilisation": (2 * 3 + 3 + 3) * cells,
         "large-messages": 2 * 3 * cells,  # of which those of 1 KB are in figures 3.4 and 3.7
     }
-    every = points(asked)
+    every = cases(asked)
     shared = 6 * 2 * 3  # four quarters of the small machine are the large jobs of figure 3.2
     published = 20 * 2  # only the part `jokanovic` has it
     short = count["large-messages"] // 2
@@ -164,15 +163,15 @@ def test_the_study_lists_its_parts() -> None:
 
 
 def test_long_messages_are_in_all_jobs_of_a_workload() -> None:
-    long = {point for point in points(STUDY.ask(repeat=1, part="large-messages"))
+    long = {point for point in cases(STUDY.ask(repeat=1, part="large-messages"))
             if point.kinds[0].message_bytes > 1024}  # fmt: skip
     assert {kind.message_bytes for point in long for kind in point.kinds} == {LONG_KB * 1024}
     usual = {replace(point, kinds=tuple(replace(kind, message_bytes=1024) for kind in point.kinds))
              for point in long}  # fmt: skip
-    assert usual <= set(points(STUDY.ask(repeat=1, part="homogeneous"))) | set(
-        points(STUDY.ask(repeat=1, part="heterogeneous"))
+    assert usual <= set(cases(STUDY.ask(repeat=1, part="homogeneous"))) | set(
+        cases(STUDY.ask(repeat=1, part="heterogeneous"))
     )
-    few, many = (points(STUDY.ask(repeat=n, part="large-messages")) for n in (3, 10))
+    few, many = (cases(STUDY.ask(repeat=n, part="large-messages")) for n in (3, 10))
     assert few == many
 
 
@@ -299,11 +298,11 @@ def test_the_scripts_draw_more_large_jobs() -> None:
 
 def test_what_no_figure_varies_can_be_changed_everywhere() -> None:
     changes = tuple(map(parse_change, ("terminal=4", "iterations=3", "routing=minimal")))
-    changed = points(STUDY.ask(workloads=1, repeat=1, changes=changes))
-    usual = points(STUDY.ask(workloads=1, repeat=1))
-    assert changed == [replace(point, terminal=4.0, iterations=3, routing="minimal")
+    changed = cases(STUDY.ask(workloads=1, repeat=1, changes=changes))
+    usual = cases(STUDY.ask(workloads=1, repeat=1))
+    assert [*changed] == [replace(point, terminal=4.0, iterations=3, routing="minimal")
                        for point in usual]  # fmt: skip
-    assert points(STUDY.ask(workloads=1, repeat=1, changes=(parse_change("terminal=1"),))) == usual
+    assert cases(STUDY.ask(workloads=1, repeat=1, changes=(parse_change("terminal=1"),))) == usual
     words = ("router=merlin", "host=sst", "crossbar=2", "sight=far", "detours=false",
              "broadcast_factor=8")  # fmt: skip
     assert dict(map(parse_change, words)) == {
@@ -380,7 +379,7 @@ def test_heavy_simulations_come_first() -> None:
     agenda = Agenda(STUDY, asked, store.Store(), StopSignals(listen=False))
     first = agenda.take()
     assert first is not None
-    assert first.weight == max(point.weight for point in points(asked))
+    assert first.weight == max(point.weight for point in cases(asked))
 
 
 # -- what they say
@@ -391,7 +390,7 @@ def test_quadrants_and_reductions_are_those_of_the_pairs() -> None:
     times = {LEVEL_SPREAD: (100, 100), "simple": (100, 200), "slurm": (125, 125), "rdg": (80, 50),
              "rdn": (400, 80)}  # fmt: skip
     names = [name for name in times if name != LEVEL_SPREAD]
-    ratios = measures.relative(asked, alike(asked, times), names)
+    ratios = measures.relative(STUDY.measured(asked, alike(asked, times)), names)
     found, by = measures.quadrants(ratios), measures.by_workload(ratios)
     assert found is not None
     assert found.pairs == 16
@@ -411,13 +410,13 @@ def test_pairs_without_an_outcome_do_not_count() -> None:
     asked = STUDY.ask(workloads=3)
     outcomes = alike(asked, {LEVEL_SPREAD: (1, 1), "simple": (2, 2)})
     del outcomes[random_workload(asked, 1, LEVEL_SPREAD).key]
-    ratios = measures.relative(asked, outcomes, BASELINES)
+    ratios = measures.relative(STUDY.measured(asked, outcomes), BASELINES)
     found = measures.quadrants(ratios)
     assert found is not None
     assert (found.pairs, found.better) == (2, 1.0)
     assert measures.by_workload(ratios).better == [1.0, None, 1.0]
-    assert measures.quadrants(measures.relative(asked, {}, BASELINES)) is None
-    assert summary.claims(asked, {}) == []
+    assert measures.quadrants(measures.relative(STUDY.measured(asked, {}), BASELINES)) is None
+    assert STUDY.claims(asked, {}) == []
 
 
 def test_a_saving_is_compared_seed_by_seed_and_a_missing_run_leaves_a_gap() -> None:
@@ -431,7 +430,7 @@ def test_a_saving_is_compared_seed_by_seed_and_a_missing_run_leaves_a_gap() -> N
 
 
 def found_of(asked: LevelSpreadPlan, outcomes: dict[str, LevelSpreadOutcome]) -> dict[str, Claim]:
-    return {claim.name: claim for claim in summary.claims(asked, outcomes)}
+    return {claim.name: claim for claim in STUDY.claims(asked, outcomes)}
 
 
 def test_claims_stand_beside_the_thesis() -> None:
@@ -478,12 +477,12 @@ def test_claims_stand_beside_the_thesis() -> None:
 def test_what_changes_nothing_is_within_a_tenth_everywhere() -> None:
     asked = STUDY.ask(repeat=3, part="large-messages")
     times = {point: (1000 if point.kinds[0].message_bytes == 1024 else 100_000)
-             for point in points(asked)}  # fmt: skip
+             for point in cases(asked)}  # fmt: skip
 
     def claims() -> list[Claim]:
         found = {point.key: outcome(*((time_ps,) for _ in point.kinds))
                  for point, time_ps in times.items()}  # fmt: skip
-        return [claim for claim in summary.claims(asked, found) if "100 KB in all" in claim.name]
+        return [claim for claim in STUDY.claims(asked, found) if "100 KB in all" in claim.name]
 
     assert len(claims()) == 8
     assert all(claim.holds for claim in claims())
@@ -500,7 +499,7 @@ def test_what_changes_nothing_is_within_a_tenth_everywhere() -> None:
 
 def test_every_printed_claim_has_its_source_and_what_does_not_hold_its_cause() -> None:
     asked = STUDY.ask(workloads=3, repeat=2)
-    claims = summary.claims(asked, {point.key: invent(point) for point in points(asked)})
+    claims = STUDY.claims(asked, {point.key: invent(point) for point in cases(asked)})
     page = (Path(__file__).parents[2] / "docs" / "level-spread.md").read_text()
     headings = {line.lstrip("# ").strip().lower().replace(" ", "-").replace(".", "")
                 for line in page.splitlines() if line.startswith("#")}  # fmt: skip
@@ -587,7 +586,8 @@ def test_stopped_by_a_signal_it_keeps_what_it_has_and_says_so(tmp_path: Path) ->
 @pytest.mark.long
 def test_every_figure_can_be_drawn(tmp_path: Path) -> None:
     asked = STUDY.ask(workloads=3, repeat=1)
-    outcomes = {point.key: invent(point) for point in points(asked)}
-    made = {make for make in figures.FIGURES.values() if make(asked, outcomes) is not None}
+    outcomes = {point.key: invent(point) for point in cases(asked)}
+    m = STUDY.measured(asked, outcomes)
+    made = {make for make in figures.FIGURES.values() if make(m) is not None}
     assert len(made) == len(figures.FIGURES) == 14
-    assert figures.draw(asked, {}, tmp_path) == []
+    assert STUDY.figures(asked, {}, tmp_path, pdf=False) == []

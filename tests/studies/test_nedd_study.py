@@ -38,7 +38,7 @@ from odonata.studies.nedd.cases import (
     caused,
     restless,
 )
-from odonata.studies.nedd.claims import change, claims, mean_of, slowdowns, spread, times
+from odonata.studies.nedd.claims import change, mean_of, slowdowns, spread, times
 from odonata.studies.nedd.floor import CONGESTED, IDLE, WANTED
 from odonata.studies.nedd.simulation import (
     CONGESTOR_NODES,
@@ -295,7 +295,7 @@ def as_printed(point: Point) -> NeDDOutcome:
 
 def test_what_is_expected_holds_of_outcomes_that_are_so(some: NeDDPlan) -> None:
     asked = replace(some, parts=("application",), repetitions=20)
-    found = by_name(claims(asked, invented(asked, as_printed)))
+    found = by_name(STUDY.claims(asked, invented(asked, as_printed)))
     judged = [one for one in found.values() if one.verdict is not None]
     assert [one.name for one in judged if not one.holds] == []
     assert len(judged) == 7
@@ -305,7 +305,7 @@ def test_what_is_expected_holds_of_outcomes_that_are_so(some: NeDDPlan) -> None:
 
 def test_what_an_average_is_off_is_seen_though_the_worst_run_is_not(some: NeDDPlan) -> None:
     """The thesis compares averages: a single run of five times does not make it hold."""
-    found = by_name(claims(some, invented(some)))
+    found = by_name(STUDY.claims(some, invented(some)))
     one = found["minimd: mean run time at random against no congestor"]
     assert "worst" in one.ours
     assert one.verdict is not Verdict.HOLDS
@@ -319,7 +319,7 @@ def test_what_an_average_is_off_is_seen_though_the_worst_run_is_not(some: NeDDPl
 
 
 def test_numbers_of_ordinary_outcomes_are_those(some: NeDDPlan) -> None:
-    found = by_name(claims(some, invented(some)))
+    found = by_name(STUDY.claims(some, invented(some)))
     assert found["minimd: low-traffic-router against fewer-router"].values["mean"] == pytest.approx(
         0.1 / 1.1)  # fmt: skip
     assert found["hpcg: longer than without a congestor by at most"].holds
@@ -342,7 +342,7 @@ def test_what_is_expected_does_not_hold_of_outcomes_that_are_otherwise(some: NeD
                 for start, end in zip(kept.start_s, kept.end_s, strict=True)]  # fmt: skip
         return replace(kept, end_s=ends)
 
-    found = by_name(claims(some, invented(some, otherwise)))
+    found = by_name(STUDY.claims(some, invented(some, otherwise)))
     for name in ("minimd: mean run time at random against no congestor",
                  "minimd: low-traffic-router against random",
                  "minimd: low-traffic-router against low-stall-router"):  # fmt: skip
@@ -359,7 +359,7 @@ def test_a_difference_that_chance_may_make_is_not_taken_for_one(some: NeDDPlan) 
             return replace(kept, end_s=[kept.start_s[0] + took])
         return kept
 
-    found = by_name(claims(some, invented(some, noisy)))
+    found = by_name(STUDY.claims(some, invented(some, noisy)))
     one = found["minimd: low-traffic-router against fewer-router"]
     assert one.values["mean"] == pytest.approx(0.07, abs=0.01)
     assert one.verdict is Verdict.SIGN
@@ -382,12 +382,12 @@ def test_a_spread_is_like_another_where_chance_may_have_made_the_difference() ->
 
 
 def test_of_a_part_only_its_claims_are_made(some: NeDDPlan) -> None:
-    assert claims(some, {}) == []
+    assert STUDY.claims(some, {}) == []
     for part, words in (("application", "minimd"), ("sets", "sets:"), ("causes", "causes,"),
                         ("queue", "queue"),
                         ("age", "age ")):  # fmt: skip
         asked = replace(some, parts=(part,))
-        found = claims(asked, invented(asked))
+        found = STUDY.claims(asked, invented(asked))
         assert found
         assert all(words in one.name or "hpcg" in one.name or "all app" in one.name
                    for one in found)  # fmt: skip

@@ -25,7 +25,7 @@ from odonata.studies.regulation.cases import (
     of_load,
     of_size,
 )
-from odonata.studies.regulation.claims import claims, servers_needed
+from odonata.studies.regulation.claims import servers_needed
 from odonata.studies.regulation.found import Measured, keeps_rule, saving
 from odonata.studies.regulation.simulation import (
     PRINTED,
@@ -214,7 +214,7 @@ def test_the_three_verdicts_of_a_number() -> None:
     asked = STUDY.ask(part="default", hours=3)
     for value, holds, sign in ((0.043, True, False), (0.02, False, True), (0.08, False, False)):
         default = {"error": lambda seed, value=value: value + seed / 1000}
-        found = by_name(claims(asked, made(asked, {key(DEFAULT): default})))
+        found = by_name(STUDY.claims(asked, made(asked, {key(DEFAULT): default})))
         assert found["mean error"].holds is holds
         assert (found["mean error"].verdict is Verdict.SIGN) is sign
     for name in ("average", "saving", "late jobs of fs"):
@@ -224,11 +224,11 @@ def test_the_three_verdicts_of_a_number() -> None:
 def test_without_all_hours_of_a_setting_nothing_is_said_of_it() -> None:
     asked = STUDY.ask(part="default", hours=2)
     outcomes = made(asked, {key(DEFAULT): {}, key(AS_PRINTED): {}})
-    assert "at the printed bid: saving" in by_name(claims(asked, outcomes))
+    assert "at the printed bid: saving" in by_name(STUDY.claims(asked, outcomes))
     outcomes.pop(asked.at(2, AS_PRINTED).key)
-    assert "at the printed bid: saving" not in by_name(claims(asked, outcomes))
+    assert "at the printed bid: saving" not in by_name(STUDY.claims(asked, outcomes))
     outcomes.pop(asked.at(1, DEFAULT).key)
-    assert claims(asked, outcomes) == []
+    assert STUDY.claims(asked, outcomes) == []
 
 
 def test_a_trend_holds_only_where_every_step_is_sure() -> None:
@@ -238,7 +238,7 @@ def test_a_trend_holds_only_where_every_step_is_sure() -> None:
     def told(first: Any) -> Claim:
         of = {few: {"saving": first}, usual: {"saving": lambda seed: 0.46 + seed / 100},
               much: {"saving": lambda seed: 0.25 + seed / 100}}  # fmt: skip
-        return by_name(claims(asked, made(asked, of)))["25, 50, 75 %: saving"]
+        return by_name(STUDY.claims(asked, made(asked, of)))["25, 50, 75 %: saving"]
 
     assert told(lambda seed: 0.5 + seed / 100).holds
     unsure = told(lambda seed: 0.465 + seed * (-1) ** seed / 20)
@@ -246,7 +246,7 @@ def test_a_trend_holds_only_where_every_step_is_sure() -> None:
     rises = STUDY.ask(part="level", hours=4)
     of = {key(of_level(level)): {"average_w": lambda seed, level=level: 2e4 - 1e3 * level + seed}
           for level in LEVELS.values()}  # fmt: skip
-    wrong = by_name(claims(rises, made(rises, of)))["loose, medium, tight: average"]
+    wrong = by_name(STUDY.claims(rises, made(rises, of)))["loose, medium, tight: average"]
     assert wrong.verdict is Verdict.NOT
 
 
@@ -254,7 +254,7 @@ def test_a_size_that_saves_less_than_is_printed_fails() -> None:
     asked = STUDY.ask(part="size", hours=2)
     of = {key(of_size(nodes)): {"saving": lambda seed, nodes=nodes: 0.3 + nodes / 400 + seed / 1e4}
           for nodes in (20, 100)}  # fmt: skip
-    found = by_name(claims(asked, made(asked, of)))
+    found = by_name(STUDY.claims(asked, made(asked, of)))
     assert found["100 servers: saving"].holds
     assert found["20 servers: saving"].holds is False
 
@@ -285,7 +285,7 @@ def test_a_part_is_simulated_told_and_drawn(tmp_path: Path) -> None:
     asked = STUDY.ask(part="default", hours=2)
     outcomes = fill(STUDY, asked, tmp_path, 1)[1].outcomes
     assert len(outcomes) == len(cases(asked)) == 4
-    found = by_name(claims(asked, outcomes))
+    found = by_name(STUDY.claims(asked, outcomes))
     assert found["at the printed bid: seconds with an error above 0.3"].holds is not None
     assert found["saving"].values["mean"] == pytest.approx(0.48, abs=0.02)
     drawn = STUDY.figures(asked, outcomes, tmp_path / "figures", pdf=False)
@@ -301,5 +301,5 @@ def test_all_figures_are_drawn_where_there_is_something_to_draw(tmp_path: Path) 
     assert [path.stem for path in drawn] == ["hour", "errors", "late", "2.11", "2.12", "2.14",
                                              "2.15", "2.16", "standby"]  # fmt: skip
     assert all(path.stat().st_size > 5_000 for path in drawn)
-    names = [claim.name for claim in claims(asked, outcomes)]
+    names = [claim.name for claim in STUDY.claims(asked, outcomes)]
     assert len(set(names)) == len(names), "every claim has a name of its own"

@@ -28,7 +28,6 @@ from odonata.studies.rmap.cases import (
     cases,
 )
 from odonata.studies.rmap.changes import change, spread
-from odonata.studies.rmap.claims import claims
 from odonata.studies.rmap.measures import Ran, compared, draw, measured
 from odonata.studies.rmap.pages import filled, markdown
 from odonata.studies.rmap.prediction import errors, keeps, summary, with_noise
@@ -232,8 +231,8 @@ def test_an_outcome_is_the_same_after_it_was_written_and_read(
     assert outcome.lists, "single jobs are kept"
     key, revived = from_line(to_line(Answer(case, outcome)), STUDY)
     assert (key, revived) == (case.key, outcome)
-    with pytest.raises(KeyError):
-        STUDY.revive({"rows": {}})
+    with pytest.raises(TypeError, match="rows"):
+        STUDY.revive({"lists": {}})
 
 
 # -- prediction
@@ -370,15 +369,15 @@ def test_a_change_over_all_bounds_is_the_mean_up_to_14000_w() -> None:
         return 100.0 * (low if policy == ADAPTIVE_20 else 1.0)
 
     outcomes = invented(asked, worse_at_the_peak)
-    changes = change(asked, outcomes, "large", ADAPTIVE_20, TRADITIONAL)
+    changes = change(STUDY.measured(asked, outcomes), "large", ADAPTIVE_20, TRADITIONAL)
     assert changes.tolist() == pytest.approx([-0.1])
-    changes = change(asked, outcomes, "large", ADAPTIVE_20, TRADITIONAL, 14720.0)
+    changes = change(STUDY.measured(asked, outcomes), "large", ADAPTIVE_20, TRADITIONAL, 14720.0)
     assert changes.tolist() == pytest.approx([8.0])
 
 
 def test_a_printed_change_has_three_verdicts_a_source_and_a_cause() -> None:
     asked = STUDY.ask("traces", traces=20)
-    found = claims(asked, invented(asked, usual))
+    found = STUDY.claims(asked, invented(asked, usual))
     (large,) = named_so(found, "5.6.2: large, all bounds: adaptive 0 % against traditional")
     assert (large.paper, large.of, large.verdict) == ("-14.3 %", 20, Verdict.HOLDS)
     assert (large.source, large.cause, large.calibrated) == ("Patki 5.6.2", "", False)
@@ -398,7 +397,7 @@ def test_every_claim_on_something_printed_has_a_source_and_a_cause_that_is_there
     headings = {page: {_anchor(line) for line in (DOCS / page).read_text().splitlines()
                        if line.startswith("#")}
                 for page in ("rmap.md", "overprovisioning.md", "buying.md")}  # fmt: skip
-    for claim in claims(asked, invented(asked, usual)):
+    for claim in STUDY.claims(asked, invented(asked, usual)):
         assert bool(claim.paper) <= bool(claim.source), claim.name
         assert (claim.paper == "") == (claim.verdict is None), claim.name
         if claim.verdict not in (None, Verdict.HOLDS):
@@ -416,8 +415,11 @@ def _anchor(line: str) -> str:
 def test_of_both_random_traces_a_change_is_the_mean_of_the_two() -> None:
     asked = STUDY.ask("traces", traces=4, kind="random")
     outcomes = invented(asked, usual)
-    each = [change(asked, outcomes, which, ADAPTIVE_0, TRADITIONAL) for which in PATTERNS]
-    both = change(asked, outcomes, BOTH, ADAPTIVE_0, TRADITIONAL)
+    each = [
+        change(STUDY.measured(asked, outcomes), which, ADAPTIVE_0, TRADITIONAL)
+        for which in PATTERNS
+    ]
+    both = change(STUDY.measured(asked, outcomes), BOTH, ADAPTIVE_0, TRADITIONAL)
     assert both == pytest.approx((each[0] + each[1]) / 2)
 
 
@@ -481,29 +483,31 @@ def test_nodes_that_differ_draw_more_than_is_planned() -> None:
 def test_a_plan_above_the_bound_is_counted() -> None:
     asked = STUDY.ask("traces", traces=2, kind="large", bounds=(LOW_W,))
     outcomes = invented(asked, usual)
-    (fine,) = named_so(claims(asked, outcomes), "plans above the bound")
+    (fine,) = named_so(STUDY.claims(asked, outcomes), "plans above the bound")
     assert (fine.ours, fine.verdict) == ("0", Verdict.HOLDS)
     key = asked.traced("large", 1).key
     rows = {name: dict(one) for name, one in outcomes[key].rows.items()}
     rows[row(NAIVE, LOW_W)]["planned"] = 1.01
-    (wrong,) = named_so(claims(asked, outcomes | {key: RmapOutcome(rows)}), "plans above the bound")
+    (wrong,) = named_so(
+        STUDY.claims(asked, outcomes | {key: RmapOutcome(rows)}), "plans above the bound"
+    )
     assert (wrong.ours, wrong.verdict) == ("1", Verdict.NOT)
 
 
 def test_claims_are_what_json_can_hold_and_those_without_outcomes_are_left_out() -> None:
     asked = STUDY.ask(traces=3)
-    found = claims(asked, invented(asked, usual))
+    found = STUDY.claims(asked, invented(asked, usual))
     assert len(found) > 300
     assert json.loads(json.dumps([asdict(claim) for claim in found]))
     assert len({claim.name for claim in found}) == len(found), "no two are called the same"
-    left = claims(asked, {})
-    assert left == claims(STUDY.ask("printed"), {}), "chapter 3 needs no outcome"
+    left = STUDY.claims(asked, {})
+    assert left == STUDY.claims(STUDY.ask("printed"), {}), "chapter 3 needs no outcome"
 
 
 def test_a_study_of_one_bound_alone_says_what_it_can() -> None:
     for bound_w in (14720.0, 9000.0):
         asked = STUDY.ask(traces=2, bounds=(bound_w,), kind="small")
-        found = claims(asked, invented(asked, usual))
+        found = STUDY.claims(asked, invented(asked, usual))
         assert named_so(found, "by bound, small: naive against traditional")
         assert not named_so(found, "6,500 W: adaptive")
 
@@ -511,10 +515,10 @@ def test_a_study_of_one_bound_alone_says_what_it_can() -> None:
 @pytest.mark.long
 def test_all_figures_are_drawn_and_none_where_there_is_nothing(tmp_path: Path) -> None:
     asked = STUDY.ask(traces=3)
-    drawn = figures.draw(asked, invented(asked, usual), tmp_path / "figures")
+    drawn = STUDY.figures(asked, invented(asked, usual), tmp_path / "figures", pdf=False)
     assert [path.stem for path in drawn] == list(figures.FIGURES)
     assert all(path.stat().st_size > 5000 for path in drawn)
-    assert figures.draw(STUDY.ask("traces"), {}, tmp_path / "none") == []
+    assert STUDY.figures(STUDY.ask("traces"), {}, tmp_path / "none", pdf=False) == []
     assert not (tmp_path / "none").exists()
 
 

@@ -27,7 +27,7 @@ from odonata.studies.rumyantsev.cases import (
     RumyantsevPlan,
     cases,
 )
-from odonata.studies.rumyantsev.claims import at_power, claims, roughness, shown_customers
+from odonata.studies.rumyantsev.claims import at_power, roughness, shown_customers
 from odonata.studies.rumyantsev.simulation import (
     RumyantsevOutcome,
     Run,
@@ -365,7 +365,7 @@ def by_name(found: list[Claim]) -> dict[str, Any]:
 def test_one_step_the_wrong_way_and_a_trend_does_not_hold() -> None:
     asked = RumyantsevPlan("k.csv", "d", 1.0, 1.0, ("threshold",))
     runs = {case.key: outcome(1500 - i, 100 + i) for i, case in enumerate(asked.by_workload)}
-    found = by_name(claims(asked, runs))
+    found = by_name(STUDY.claims(asked, runs))
     swapped, printed = (found[f"{RECORDED}, energies {how}"] for how in ("swapped", "as printed"))
     assert swapped.holds
     assert swapped.calibrated, "they were swapped for this figure"
@@ -373,7 +373,7 @@ def test_one_step_the_wrong_way_and_a_trend_does_not_hold() -> None:
     assert printed.verdict is Verdict.NOT
     assert "rises at 30 of 30" in printed.ours
     runs[asked.by_workload[7].key] = outcome(1494, 106)  # as the one before
-    found = by_name(claims(asked, runs))
+    found = by_name(STUDY.claims(asked, runs))
     assert found[f"{RECORDED}, energies swapped"].verdict is Verdict.SIGN
     assert found[WORKLOAD].verdict is Verdict.SIGN
 
@@ -386,7 +386,7 @@ def test_a_trend_of_randomised_traces_is_judged_by_their_interval() -> None:
                 for seed in asked.seeds for i, case in enumerate(asked.drawn(seed))}  # fmt: skip
         odd = {case.key: outcome(1500 - slope * i, 100 + slope * i)
                for i, case in enumerate(asked.drawn(3))}  # fmt: skip
-        return by_name(claims(asked, runs | odd))
+        return by_name(STUDY.claims(asked, runs | odd))
 
     name = WORKLOAD.replace("recorded trace", "randomised traces")
     assert give(1.5)[name].holds
@@ -402,7 +402,7 @@ def test_a_curve_that_bends_to_one_side_is_not_rough() -> None:
 def test_claims_of_the_paper_say_where_it_prints_them(
     whole: tuple[RumyantsevPlan, dict[str, RumyantsevOutcome]],
 ) -> None:
-    found = claims(*whole)
+    found = STUDY.claims(*whole)
     assert len({one.name for one in found}) == len(found)
     for one in found:
         assert bool(one.paper) == bool(one.source), one.name
@@ -416,7 +416,7 @@ def test_without_all_points_of_a_curve_nothing_is_said_of_it() -> None:
     asked = RumyantsevPlan("k.csv", "d", 1.0, 1.0, ("threshold",))
     runs = {case.key: outcome(1500 - i, 100 + i) for i, case in enumerate(asked.by_workload)}
     runs.pop(asked.by_workload[-1].key)
-    assert claims(asked, runs) == []
+    assert STUDY.claims(asked, runs) == []
 
 
 def test_controls_are_compared_at_one_power_between_their_points() -> None:
@@ -457,7 +457,7 @@ def test_on_the_karelian_trace_power_falls_and_workload_rises_at_every_step(
 ) -> None:
     asked = replace(karelian, parts=("threshold",))
     outcomes = fill(STUDY, asked, tmp_path, 2)[1].outcomes
-    found = by_name(claims(asked, outcomes))
+    found = by_name(STUDY.claims(asked, outcomes))
     assert found[f"{RECORDED}, energies swapped"].holds
     assert found[WORKLOAD].holds
     some = outcomes[at(asked, 1e5).key]

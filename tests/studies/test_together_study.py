@@ -21,15 +21,14 @@ from odonata.studies.together.cases import (
     cases,
     settings,
 )
-from odonata.studies.together.claims import BLIND, claims
+from odonata.studies.together.claims import BLIND
 from odonata.studies.together.claims import KNOWING as ALL
-from odonata.studies.together.figures import draw
 from odonata.studies.together.found import Measured
 from odonata.studies.together.simulation import (
     APPLICATIONS,
     POWERS,
     Offer,
-    OfferOutcome,
+    TogetherOutcome,
     experiment_for,
     queue_of,
     simulate,
@@ -42,14 +41,14 @@ STUDY = Together()
 PLAN = STUDY.ask(repetitions=3)
 
 
-def outcome(bad: float | None, slower: float, saving: float, network: float) -> OfferOutcome:
+def outcome(bad: float | None, slower: float, saving: float, network: float) -> TogetherOutcome:
     off = None if bad is None else 0.1
-    return OfferOutcome(15_000.0, -100.0, 200.0, bad, off, None if bad is None else saving,
+    return TogetherOutcome(15_000.0, -100.0, 200.0, bad, off, None if bad is None else saving,
                         1000.0 * slower, {"solver": 1.0}, network, {"solver": 0.1}, 2000.0, 1,
                         "d")  # fmt: skip
 
 
-def knowing(case: Offer) -> OfferOutcome:
+def knowing(case: Offer) -> TogetherOutcome:
     """Who knows more keeps the rule with 500 W more; jobs take longer the more is offered."""
     aside = 0.01 * (case.seed % 3)
     if not case.reserve_w:
@@ -61,7 +60,7 @@ def knowing(case: Offer) -> OfferOutcome:
                    0.1 + 0.01 * level + aside / 10, 100.0 - 5.0 * level)  # fmt: skip
 
 
-def ignorant(case: Offer) -> OfferOutcome:
+def ignorant(case: Offer) -> TogetherOutcome:
     """The other way round: who knows nothing offers most."""
     other = {"assumed": "by waiting", "metered": "by type", "by type": "metered",
              "by waiting": "assumed"}.get(case.power, case.power)  # fmt: skip
@@ -70,13 +69,13 @@ def ignorant(case: Offer) -> OfferOutcome:
 
 
 def invented(
-    asked: TogetherPlan, give: Callable[[Offer], OfferOutcome] = knowing
-) -> dict[str, OfferOutcome]:
+    asked: TogetherPlan, give: Callable[[Offer], TogetherOutcome] = knowing
+) -> dict[str, TogetherOutcome]:
     return {case.key: give(case) for case in cases(asked)}
 
 
-def answers(asked: TogetherPlan, outcomes: dict[str, OfferOutcome]) -> dict[str, Claim]:
-    found = claims(asked, outcomes)
+def answers(asked: TogetherPlan, outcomes: dict[str, TogetherOutcome]) -> dict[str, Claim]:
+    found = STUDY.claims(asked, outcomes)
     names = [one.name for one in found]
     assert len({*names}) == len(names)
     return {one.name: one for one in found}
@@ -131,7 +130,7 @@ def test_what_can_be_offered_is_the_largest_reserve_that_keeps_both_rules() -> N
 
 
 def test_the_answer_comes_first_and_can_be_yes_or_no() -> None:
-    yes, no = (claims(PLAN, invented(PLAN, give)) for give in (knowing, ignorant))
+    yes, no = (STUDY.claims(PLAN, invented(PLAN, give)) for give in (knowing, ignorant))
     for found, holds in ((yes, True), (no, False)):
         assert found[0].name.startswith(f"{' + '.join(ALL)} offers more than {' + '.join(BLIND)}")
         assert [found[0].holds, found[1].holds] == [holds, holds]
@@ -140,7 +139,7 @@ def test_the_answer_comes_first_and_can_be_yes_or_no() -> None:
     answers(PLAN, invented(PLAN))
     same = {case.key: knowing(replace(case, power="assumed", allocation="simple"))
             for case in cases(PLAN)}  # fmt: skip
-    equal = claims(PLAN, same)[0]
+    equal = STUDY.claims(PLAN, same)[0]
     assert (equal.holds, equal.values["mean"]) == (False, 0.0)
     assert "sign" not in equal.ours
 
@@ -148,7 +147,7 @@ def test_the_answer_comes_first_and_can_be_yes_or_no() -> None:
 def test_where_few_outcomes_are_there_nothing_is_claimed_of_the_others() -> None:
     some = {case.key: knowing(case) for case in cases(PLAN)
             if (case.allocation, case.power) in STEPS or not case.reserve_w}  # fmt: skip
-    assert claims(PLAN, {}) == []
+    assert STUDY.claims(PLAN, {}) == []
     named_so = [*answers(PLAN, some)]
     assert not any("aqa" in name or "meter only" in name for name in named_so)
     assert sum("this study" in name for name in named_so) == len(STEPS)
@@ -157,8 +156,8 @@ def test_where_few_outcomes_are_there_nothing_is_claimed_of_the_others() -> None
 
 
 def test_figures_are_drawn_of_what_there_is(tmp_path: Path) -> None:
-    assert draw(PLAN, {}, tmp_path) == []
-    found = draw(PLAN, invented(PLAN), tmp_path)
+    assert STUDY.figures(PLAN, {}, tmp_path, pdf=False) == []
+    found = STUDY.figures(PLAN, invented(PLAN), tmp_path, pdf=False)
     assert [path.stem for path in found] == ["fronts", "tracking", "offers"]
     assert all(path.stat().st_size > 10_000 for path in found)
 

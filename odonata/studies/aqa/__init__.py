@@ -7,20 +7,16 @@ heavy is imported when it is needed, so that the study can be listed at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import Any
 
-from odonata.study.contract import Option, Packaged
-
-if TYPE_CHECKING:
-    from odonata.studies.aqa.cases import AqaPlan
-    from odonata.studies.aqa.simulation import AqaOutcome, Offer
+from odonata.study.contract import ALL, Option, Packaged
 
 PARTS = ("mixes", "service", "signals", "margins", "gradient", "printed", "scale", "weights",
          "risk")  # fmt: skip
 
 
-class Aqa(Packaged["AqaPlan", "Offer", "AqaOutcome"]):
+class Aqa(Packaged):
     name = "aqa"
     about = "Which bids keep their rules, and what do they save? (Zhang et al., AQA, 2021)"
     options = (
@@ -29,7 +25,7 @@ class Aqa(Packaged["AqaPlan", "Offer", "AqaOutcome"]):
                "bids for other signals (signals), with other margins (margins); the paper's "
                "descent (gradient); its printed bids (printed); 10,000 servers (scale); weights "
                "that adapt (weights); or bids at a stated risk (risk).", "all",
-               choices=("all", *PARTS)),
+               choices=(ALL, *PARTS), field="parts"),
         Option("mixes", "The mixes, as W4,W5.", "all"),
         Option("hours", "Hours that bids are judged by.", 20, int),
         Option("candidates", "Bids that a search tries.", 500, int),
@@ -44,15 +40,7 @@ class Aqa(Packaged["AqaPlan", "Offer", "AqaOutcome"]):
         "only where no more than the direction is right."
     )
 
-    def ask(
-        self, part: str = "all", mixes: str = "all", hours: int = 20, candidates: int = 500
-    ) -> AqaPlan:  # fmt: skip
-        from odonata.studies.aqa.cases import AqaPlan, mixes_of
-
-        parts = PARTS if part == "all" else (part,)
-        return AqaPlan(parts, mixes_of(mixes), hours, candidates)
-
-    def cases(self, asked: AqaPlan, outcomes: Mapping[str, AqaOutcome]) -> Sequence[Offer]:
-        from odonata.studies.aqa.cases import cases
-
-        return cases(asked)
+    def ask(self, *args: Any, **options: Any) -> Any:
+        """Returns the plan, with its mixes by their names."""
+        asked = super().ask(*args, **options)
+        return replace(asked, mixes=self._of("cases", "mixes_of")(asked.mixes))

@@ -8,21 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import numpy as np
 
 from odonata.bids.chance import Chance
-from odonata.studies.aqa.cases import (
-    CHEAPEST,
-    FILLER,
-    GAIN,
-    REAL,
-    RISK,
-    RISKED,
-    SHORT,
-    TRAININGS,
-    of_gain,
-    of_mix,
-    of_risk,
-    of_signal,
-    of_training,
-)
+from odonata.studies.aqa import cases
 from odonata.studies.aqa.found import Group, Measured, always, counted, mean_of, of_counts
 from odonata.studies.aqa.simulation import COLD, FRESH_HOURS, MARGIN, VARIANTS, WARM
 from odonata.study.contract import Claim
@@ -32,11 +18,11 @@ STEPS = ("in order", "no sharing", "whole jobs", "no caps", "planned caps", "gap
 
 
 def _group(m: Measured, policy: str, standby: str, sample: bool, variant: str = "") -> Group:
-    return Group(m.asked.mixes, lambda mix: of_mix(mix, policy, standby, sample), variant)
+    return Group(m.asked.mixes, lambda mix: cases.of_mix(mix, policy, standby, sample), variant)
 
 
 OWN_BIDS = "tracking-only, bids of its own"
-PAIRS = (("aqa", "energy-qare"), ("aqa", CHEAPEST), ("energy-qare", "tracking-only"),
+PAIRS = (("aqa", "energy-qare"), ("aqa", cases.CHEAPEST), ("energy-qare", "tracking-only"),
          ("energy-qare", OWN_BIDS))  # fmt: skip
 """The pairs of policies that are compared: whether the first is better."""
 
@@ -44,7 +30,8 @@ PAIRS = (("aqa", "energy-qare"), ("aqa", CHEAPEST), ("energy-qare", "tracking-on
 def groups_of(m: Measured, standby: str, sample: bool) -> Mapping[str, Group]:
     """Returns the hours of all who bid; `tracking-only` has the bids of EnergyQARE, as in the
     paper."""
-    found = {name: _group(m, name, standby, sample) for name in ("aqa", "energy-qare", CHEAPEST)}
+    found = {name: _group(m, name, standby, sample) for name in ("aqa", "energy-qare",
+                                                                 cases.CHEAPEST)}  # fmt: skip
     return {**found, "tracking-only": found["energy-qare"].of("tracking-only"),
             OWN_BIDS: _group(m, "tracking-only", standby, sample)}  # fmt: skip
 
@@ -52,7 +39,7 @@ def groups_of(m: Measured, standby: str, sample: bool) -> Mapping[str, Group]:
 def samples(m: Measured) -> Iterator[Claim]:
     """Returns what bids keep and save, in sample and held out, with standby jobs and without."""
     for sample, how in ((True, "in sample"), (False, "held out")):
-        for standby in ("", FILLER):
+        for standby in ("", cases.FILLER):
             groups = groups_of(m, standby, sample)
             if not m.has(*groups.values()):
                 continue
@@ -65,7 +52,7 @@ def samples(m: Measured) -> Iterator[Claim]:
                 yield shown(f"{how}{aside}: saving of {name}", "",
                             f"{percent(it)}, median over the mixes {middle:.1%}", it)  # fmt: skip
             yield from _ordered(m, groups, f"{how}{aside}")
-    held = groups_of(m, FILLER, False)["aqa"]
+    held = groups_of(m, cases.FILLER, False)["aqa"]
     if m.has(held):
         yield from _steps(m, held)
         yield from _warm(m, held)
@@ -105,8 +92,8 @@ def _warm(m: Measured, held: Group) -> Iterator[Claim]:
 
 
 def signals(m: Measured) -> Iterator[Claim]:
-    own = _group(m, "aqa", FILLER, False)
-    trained = Group(m.asked.mixes, always(of_signal(deviation=REAL)))
+    own = _group(m, "aqa", cases.FILLER, False)
+    trained = Group(m.asked.mixes, always(cases.of_signal(deviation=cases.REAL)))
     if m.has(own, trained):
         moved = own.of("0.64")
         yield shown("bids made at 0.40: hours kept at 0.40", "", counted(m, own), m.share(own))
@@ -122,7 +109,7 @@ def signals(m: Measured) -> Iterator[Claim]:
         yield shown("bids made at 0.64: saving there", "", percent(m.share(trained, "saving")),
                     m.share(trained, "saving"))  # fmt: skip
     for policy in ("aqa", "energy-qare"):
-        short = Group(m.asked.mixes, always(of_signal(policy, **SHORT)))
+        short = Group(m.asked.mixes, always(cases.of_signal(policy, **cases.SHORT)))
         if m.has(short):
             yield shown(f"memories of 30 and 8 s: hours kept by {policy}", "", counted(m, short),
                         m.share(short))  # fmt: skip
@@ -134,9 +121,10 @@ def signals(m: Measured) -> Iterator[Claim]:
 
 
 def margins(m: Measured) -> Iterator[Claim]:
-    own = _group(m, "aqa", FILLER, False)
+    own = _group(m, "aqa", cases.FILLER, False)
     groups = {(MARGIN, 6): own}
-    groups |= {each: Group(m.asked.mixes, always(of_training(*each))) for each in TRAININGS}
+    groups |= {each: Group(m.asked.mixes, always(cases.of_training(*each)))
+               for each in cases.TRAININGS}  # fmt: skip
     if not m.has(*groups.values()):
         return
     for (margin, train), group in sorted(groups.items(), key=lambda it: (it[0][1], it[0][0])):
@@ -150,14 +138,14 @@ def margins(m: Measured) -> Iterator[Claim]:
 
 
 def weights(m: Measured) -> Iterator[Claim]:
-    own = _group(m, "aqa", FILLER, False)
-    made = Group(m.asked.mixes, always(of_gain()))
+    own = _group(m, "aqa", cases.FILLER, False)
+    made = Group(m.asked.mixes, always(cases.of_gain()))
     if not m.has(own, made):
         return
     for name, each in (("gain 1, at the bids of fixed weights", own.of("gain 1")),
                        ("gain 4, at the bids of fixed weights", own.of("gain 4")),
                        ("gain 16, at the bids of fixed weights", own.of("gain 16")),
-                       (f"gain {GAIN:g}, at bids made for it", made)):  # fmt: skip
+                       (f"gain {cases.GAIN:g}, at bids made for it", made)):  # fmt: skip
         it = m.change(each, own, "kept")
         yield judged(f"weights that adapt keep more hours: {name}", "", f"{counted(m, each)}; "
                      f"{percent(it)} more", above(it, 0), it.mean > 0, it)  # fmt: skip
@@ -169,9 +157,9 @@ def weights(m: Measured) -> Iterator[Claim]:
 
 
 def risk(m: Measured) -> Iterator[Claim]:
-    for mix in RISKED:
-        for deviation in (0.40, REAL):
-            found = m.outcome(mix, of_risk(deviation)) if mix in m.asked.mixes else None
+    for mix in cases.RISKED:
+        for deviation in (0.40, cases.REAL):
+            found = m.outcome(mix, cases.of_risk(deviation)) if mix in m.asked.mixes else None
             if found is None:
                 continue
             failed = FRESH_HOURS - sum(row["kept"] for row in found.hours[""])
@@ -179,16 +167,15 @@ def risk(m: Measured) -> Iterator[Claim]:
             low, high = chance.interval
             least, most = chance.next(FRESH_HOURS)
             fresh = of_counts(failed, FRESH_HOURS)
-            name = f"{mix}, deviation {deviation:g}, risk {RISK:.0%}"
+            name = f"{mix}, deviation {deviation:g}, risk {cases.RISK:.0%}"
             yield shown(f"{name}: chance of a failed hour", "",
                         f"{chance.share:.1%} ({low:.1%} to {high:.1%})",
                         of_counts(*found.chance["judged"]))  # fmt: skip
             yield judged(f"{name}: failed share of {FRESH_HOURS} fresh hours",
-                         f"{least} to {most} hours, as foretold",
-                         f"{failed} ({percent(fresh)})", least <= failed <= most, False,
-                         fresh)  # fmt: skip
+                         f"{least} to {most} hours, as foretold", f"{failed} ({percent(fresh)})",
+                         least <= failed <= most, False, fresh)  # fmt: skip
             yield judged(f"{name}: it is not above the stated risk", "", percent(fresh),
-                         below(fresh, RISK), fresh.mean <= RISK, fresh)  # fmt: skip
+                         below(fresh, cases.RISK), fresh.mean <= cases.RISK, fresh)  # fmt: skip
             saved = mean_of(row["saving"] for row in found.hours[""])
             yield shown(f"{name}: saving", "", percent(saved), saved)
 

@@ -8,22 +8,8 @@ from functools import partial
 import numpy as np
 
 from odonata.results.statistics import Interval
-from odonata.studies.aqa import beyond
-from odonata.studies.aqa.cases import (
-    DRAWN,
-    DRAWS_LITTLE,
-    FILLER,
-    LEVELS,
-    SERVICE,
-    AqaPlan,
-    Setting,
-    of_descent,
-    of_mix,
-    of_printed,
-    of_scale,
-    of_service,
-)
-from odonata.studies.aqa.found import Group, Measured, Outcomes, always, counted, mean_of
+from odonata.studies.aqa import beyond, cases
+from odonata.studies.aqa.found import Group, Measured, always, counted, mean_of
 from odonata.studies.aqa.printed import (
     FEASIBLE,
     PLACES,
@@ -55,13 +41,12 @@ POLICIES = {"aqa": ("aqa", ""), "energy-qare": ("energy-qare", ""),
 """The bidder and the variant that stand for each policy of the paper."""
 
 
-def claims(asked: AqaPlan, outcomes: Outcomes) -> list[Claim]:
+def claims(m: Measured) -> list[Claim]:
     """Returns the claims of the parts that are asked for and that there are all cases for."""
-    m = Measured(asked, outcomes)
     parts = {"mixes": _mixes, "service": _service, "gradient": _descent, "printed": _printed,
              "scale": _scale}  # fmt: skip
     found: list[Claim] = []
-    for part in asked.parts:
+    for part in m.asked.parts:
         if part in parts:
             found += parts[part](m)
         found += beyond.PARTS[part](m) if part in beyond.PARTS else ()
@@ -71,7 +56,7 @@ def claims(asked: AqaPlan, outcomes: Outcomes) -> list[Claim]:
 def group(m: Measured, policy: str, standby: str = "", sample: bool = True) -> Group:
     """Returns the hours of all mixes under a policy."""
     whose, variant = POLICIES[policy]
-    return Group(m.asked.mixes, lambda mix: of_mix(mix, whose, standby, sample), variant)
+    return Group(m.asked.mixes, lambda mix: cases.of_mix(mix, whose, standby, sample), variant)
 
 
 # -- the fourteen mixes
@@ -96,9 +81,9 @@ def _told(name: str, paper: str, ours: str, printed: float, it: Interval) -> Cla
     return judged(name, paper, ours, near(it, printed), False, it)
 
 
-def as_printed(mix: str) -> Setting:
+def as_printed(mix: str) -> cases.Setting:
     """Returns the setting of a mix as its row is printed: W3's is with standby jobs (5.3)."""
-    return of_mix(mix, standby=FILLER if mix == "W3" else "")
+    return cases.of_mix(mix, standby=cases.FILLER if mix == "W3" else "")
 
 
 def _table_4(m: Measured) -> Iterator[Claim]:
@@ -150,16 +135,16 @@ def _alone(m: Measured) -> Iterator[Claim]:
                               ("W2", TABLE_4["W2"].cost, W2_RIVALS)):  # fmt: skip
         if mix not in m.asked.mixes:
             continue
-        own = [row["cost"] for row in m.rows(mix, of_mix(mix))]
+        own = [row["cost"] for row in m.rows(mix, cases.of_mix(mix))]
         for policy, cost in rivals.items():
             whose, variant = POLICIES[policy]
-            theirs = [row["cost"] for row in m.rows(mix, of_mix(mix, whose), variant)]
+            theirs = [row["cost"] for row in m.rows(mix, cases.of_mix(mix, whose), variant)]
             it = mean_of((b - a) / np.mean(own) for a, b in zip(own, theirs, strict=True))
             yield judged(f"{mix}: what {policy} costs more than AQA", f"{cost / mine - 1:.0%}",
                          percent(it), near(it, cost / mine - 1), above(it, 0), it)  # fmt: skip
     if "W4" in m.asked.mixes:
         for policy, (whose, variant) in POLICIES.items():
-            rows = m.rows("W4", of_mix("W4", whose), variant)
+            rows = m.rows("W4", cases.of_mix("W4", whose), variant)
             it = mean_of(row["late"].get("is.D.64", 0.0) for row in rows)
             kept, limit = policy == "aqa", 0.1
             yield judged(f"W4: late jobs of is.D.64 under {policy}",
@@ -168,7 +153,7 @@ def _alone(m: Measured) -> Iterator[Claim]:
                          (it.mean < limit) == kept, it)  # fmt: skip
     if "W13" in m.asked.mixes:
         for name, printed in W13_WEIGHTS.items():
-            it = mean_of(bid["weights"][name] for bid in m.bids("W13", of_mix("W13")))
+            it = mean_of(bid["weights"][name] for bid in m.bids("W13", cases.of_mix("W13")))
             yield judged(f"W13: weight of {name}", f"{printed:.1%}", percent(it),
                          near(it, printed), (it.mean > 1 / 8) == (printed > 1 / 8), it)  # fmt: skip
 
@@ -177,35 +162,37 @@ def _alone(m: Measured) -> Iterator[Claim]:
 
 
 def _service(m: Measured) -> Iterator[Claim]:
-    if SERVICE not in m.asked.mixes:
+    if cases.SERVICE not in m.asked.mixes:
         return
-    for level, word in zip(LEVELS, ("halved", "doubled"), strict=True):
-        for standby in ("", FILLER):
-            groups = {policy: Group([SERVICE], always(of_service(level, 0, policy, standby)))
+    for level, word in zip(cases.LEVELS, ("halved", "doubled"), strict=True):
+        for standby in ("", cases.FILLER):
+            groups = {policy: Group([cases.SERVICE], always(cases.of_service(level, 0, policy,
+                                                                             standby)))
                       for policy in ("aqa", "energy-qare")}  # fmt: skip
             if not m.has(*groups.values()):
                 continue
             aqa, other = groups["aqa"], groups["energy-qare"]
             aside = f", standby jobs {standby}" if standby else ""
             found = m.share(aqa)
-            yield judged(f"{SERVICE}, thresholds {word}{aside}: hours that AQA's bid keeps",
+            yield judged(f"{cases.SERVICE}, thresholds {word}{aside}: hours that AQA's bid keeps",
                          "" if standby else "all constraints met", counted(m, aqa),
                          found.mean == 1.0, False, found)  # fmt: skip
             it = m.change(aqa, other, "kept")
-            yield judged(f"{SERVICE}, thresholds {word}{aside}: more than EnergyQARE keeps",
+            yield judged(f"{cases.SERVICE}, thresholds {word}{aside}: more than EnergyQARE keeps",
                          "yes" if level < 1 else "", f"{counted(m, other)} by it; "
                          f"by {percent(it)}", above(it, 0), it.mean > 0, it)  # fmt: skip
-    for standby in ("", FILLER):
+    for standby in ("", cases.FILLER):
         for sample in (True, False):
-            each = [Group([SERVICE], always(of_service(1.0, seed, "aqa", standby, sample)))
-                    for seed in DRAWN]  # fmt: skip
+            each = [Group([cases.SERVICE], always(cases.of_service(1.0, seed, "aqa", standby,
+                                                                   sample)))
+                    for seed in cases.DRAWN]  # fmt: skip
             if not m.has(*each):
                 continue
             shares = [m.count(one)[0] / m.count(one)[1] for one in each]
             it = mean_of(shares)
             how = "in sample" if sample else "held out"
             aside = f", standby jobs {standby}" if standby else ""
-            yield judged(f"{SERVICE}, ten sets of thresholds, {how}{aside}: hours kept",
+            yield judged(f"{cases.SERVICE}, ten sets of thresholds, {how}{aside}: hours kept",
                          "all ten sets are met" if sample and not standby else "",
                          f"{percent(it)}; some hour of each of {sum(it > 0 for it in shares)} sets",
                          it.mean == 1.0, False, it)  # fmt: skip
@@ -215,8 +202,8 @@ def _service(m: Measured) -> Iterator[Claim]:
 
 
 def _descent(m: Measured) -> Iterator[Claim]:
-    for standby in ("", FILLER):
-        each = Group(m.asked.mixes, partial(of_descent, standby=standby))
+    for standby in ("", cases.FILLER):
+        each = Group(m.asked.mixes, partial(cases.of_descent, standby=standby))
         if not m.has(each):
             continue
         found = m.share(each)
@@ -224,14 +211,13 @@ def _descent(m: Measured) -> Iterator[Claim]:
         yield judged(f"descent{aside}: hours in which a bid keeps all rules",
                      "always, in fewer than 200 steps" if not standby else "", counted(m, each),
                      found.mean == 1.0, False, found)  # fmt: skip
-    found_w4 = m.outcome("W4", of_descent("W4")) if "W4" in m.asked.mixes else None
+    found_w4 = m.outcome("W4", cases.of_descent("W4")) if "W4" in m.asked.mixes else None
     if found_w4 is not None and found_w4.steps:
         last = found_w4.steps[-1]["weights"]
         printed = W4_WEIGHT["is.D.64"]
         it = Interval(last["is.D.64"], np.nan, np.nan, 1)
-        yield judged("W4: weight of is.D.64 when the descent ends", f"{printed:.1%}",
-                     percent(it), near(it, printed), max(last, key=last.get) == "is.D.64",
-                     it)  # fmt: skip
+        yield judged("W4: weight of is.D.64 when the descent ends", f"{printed:.1%}", percent(it),
+                     near(it, printed), max(last, key=last.get) == "is.D.64", it)  # fmt: skip
 
 
 # -- printed bids
@@ -239,28 +225,28 @@ def _descent(m: Measured) -> Iterator[Claim]:
 
 def _printed(m: Measured) -> Iterator[Claim]:
     if "W3" in m.asked.mixes:
-        bids = of_printed("W3")
+        bids = cases.of_printed("W3")
         groups = {name: Group(["W3"], always(bids[name])) for name in bids}
         if m.has(*groups.values()):
-            for name, printed in (("no standby jobs", W3_ERRORS[0]), (FILLER, W3_ERRORS[1])):
+            for name, printed in (("no standby jobs", W3_ERRORS[0]), (cases.FILLER, W3_ERRORS[1])):
                 it = m.share(groups[name], "error")
                 yield judged(f"W3 at its printed bid: error, {name}", f"{printed:.1%}",
                              percent(it), near(it, printed), False, it)  # fmt: skip
-            it = m.change(groups["no standby jobs"], groups[FILLER], "error")
+            it = m.change(groups["no standby jobs"], groups[cases.FILLER], "error")
             yield judged("W3: standby jobs lower the error", "by 15.4 points", f"by {percent(it)}",
                          near(it, W3_ERRORS[0] - W3_ERRORS[1]), above(it, 0), it)  # fmt: skip
-            for name in (FILLER, DRAWS_LITTLE):
+            for name in (cases.FILLER, cases.DRAWS_LITTLE):
                 for variant in ("", "gaps"):
                     it = m.share(groups[name].of(variant), "error")
                     how = "in every gap" if variant else "while nobody waits"
                     yield shown(f"W3: error with {name} as standby jobs, {how}", "", percent(it),
                                 it)  # fmt: skip
     if "W5" in m.asked.mixes:
-        bids_5 = of_printed("W5")["no standby jobs"]
+        bids_5 = cases.of_printed("W5")["no standby jobs"]
         yield from _preempted(m, "W5 at its printed bid", Group(["W5"], always(bids_5)))
-        yield from _preempted(m, "W5 at its own bids", Group(["W5"], of_mix))
+        yield from _preempted(m, "W5 at its own bids", Group(["W5"], cases.of_mix))
     if "W4" in m.asked.mixes:
-        for name, setting in of_printed("W4").items():
+        for name, setting in cases.of_printed("W4").items():
             each = Group(["W4"], always(setting))
             if m.has(each):
                 found = m.share(each)
@@ -295,7 +281,7 @@ def _preempted(m: Measured, name: str, own: Group) -> Iterator[Claim]:
 def _scale(m: Measured) -> Iterator[Claim]:
     if "W1" not in m.asked.mixes:
         return
-    large, small = (Group(["W1"], always(of_scale(size, m.asked.hours))) for size in (100, 1))
+    large, small = (Group(["W1"], always(cases.of_scale(size, m.asked.hours))) for size in (100, 1))
     if m.has(large):
         it = m.share(large, "saving")
         yield judged("10,000 servers, jobs of 100 times the size: saving", f"{SCALE_SAVING:.0%}",

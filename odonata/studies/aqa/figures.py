@@ -6,7 +6,7 @@ Those with a number show what the paper's figures of that number do; the others 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,25 +23,12 @@ from odonata.figures.style import (
     GREY,
     ORANGE,
     PURPLE,
-    draw_all,
     dress_small,
     panels_of,
 )
+from odonata.studies.aqa import cases
 from odonata.studies.aqa.beyond import groups_of
-from odonata.studies.aqa.cases import (
-    FILLER,
-    REAL,
-    RISK,
-    RISKED,
-    AqaPlan,
-    of_descent,
-    of_mix,
-    of_printed,
-    of_risk,
-    of_scale,
-    of_service,
-)
-from odonata.studies.aqa.found import Measured, Outcomes
+from odonata.studies.aqa.found import Measured, always
 from odonata.studies.aqa.printed import TABLE_4
 from odonata.studies.aqa.simulation import AqaOutcome, types_of
 
@@ -52,19 +39,13 @@ LIMIT, LATE = 0.3, 0.9
 MOST_TYPES = 8
 
 
-def draw(asked: AqaPlan, outcomes: Outcomes, directory: Path, pdf: bool = False) -> list[Path]:
-    """Draw all figures that there are outcomes for. Returns where they are."""
-    return draw_all(FIGURES, asked, outcomes, directory, pdf)
-
-
 # -- the mixes
 
 
-def figure_mixes(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
+def figure_mixes(m: Measured) -> Figure | None:
     """Draw in which part of the hours bids keep all rules, and what they save, by mix and policy:
     in sample without standby jobs, and held out with them; and table 4."""
-    m = Measured(asked, outcomes)
-    every = (groups_of(m, "", True), groups_of(m, FILLER, False))
+    every = (groups_of(m, "", True), groups_of(m, cases.FILLER, False))
     both = [{name: groups[name] for name in COLOURS} for groups in every]
     if not m.has(*(group for groups in both for group in groups.values())):
         return None
@@ -76,13 +57,13 @@ def figure_mixes(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
                                            ("saving", "saving"))):  # fmt: skip
             axes = panels[row, column]
             for at, (name, group) in enumerate(groups.items()):
-                x = np.arange(len(asked.mixes)) + (at - 1) * 0.25
+                x = np.arange(len(m.asked.mixes)) + (at - 1) * 0.25
                 axes.bar(x, m.of_mixes(group, key), 0.22, color=COLOURS[name], label=name)
             if key == "saving":
-                printed = [TABLE_4[mix].saving for mix in asked.mixes]
+                printed = [TABLE_4[mix].saving for mix in m.asked.mixes]
                 axes.plot(range(len(printed)), printed, label="table 4", **PRINT)
             dress_small(axes)
-            axes.set_xticks(range(len(asked.mixes)), asked.mixes)
+            axes.set_xticks(range(len(m.asked.mixes)), m.asked.mixes)
             axes.yaxis.set_major_formatter(PercentFormatter(1, 0))
             axes.set_title(f"{what}: {how}", loc="left")
     for axes in panels[0]:
@@ -110,47 +91,37 @@ def _power(axes: Axes, it: Mapping[str, Any], title: str) -> None:
     axes.set_xlim(0, 60)
 
 
-def _two_hours(pairs: Sequence[tuple[str, Any]]) -> Figure | None:
+def _hours(
+    m: Measured, titles: Mapping[str, tuple[str, Callable[[Measured], cases.Setting], str]]
+) -> Figure | None:
     """Draw power and target of several hours, one below the other."""
-    if any(it is None for _, it in pairs):
+    seen = {title: _seen(m, mix, setting(m), variant)
+            for title, (mix, setting, variant) in titles.items()}  # fmt: skip
+    if None in seen.values():
         return None
-    figure, panels = panels_of(9.4, 1.2 + 1.9 * len(pairs), len(pairs), 1, left=0.07, right=0.98,
+    figure, panels = panels_of(9.4, 1.2 + 1.9 * len(seen), len(seen), 1, left=0.07, right=0.98,
                                bottom=0.14, top=0.9, hspace=0.45)  # fmt: skip
-    for axes, (title, it) in zip(panels[:, 0], pairs, strict=True):
+    for axes, (title, it) in zip(panels[:, 0], seen.items(), strict=True):
         _power(axes, it, f"{title} (kW)")
     panels[0, 0].legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), fontsize=8, ncol=2)
     panels[-1, 0].set_xlabel("minutes")
     return figure
 
 
-def figure_6(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
-    """Draw an hour of W4 under AQA and under EnergyQARE, which is figure 14."""
-    m = Measured(asked, outcomes)
-    return _two_hours([(f"W4, {name}", _seen(m, "W4", of_mix("W4", name)))
-                       for name in ("aqa", "energy-qare")])  # fmt: skip
-
-
-def figure_10(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
-    """Draw an hour of W3 at its printed bid, without standby jobs and with them."""
-    m = Measured(asked, outcomes)
-    return _two_hours([(f"W3 at its printed bid, {words}", _seen(m, "W3", setting))
-                       for words, setting in (
-                           ("no standby jobs", of_printed("W3")["no standby jobs"]),
-                           (f"standby jobs {FILLER}", of_printed("W3")[FILLER]))])  # fmt: skip
-
-
-def figure_11(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
-    """Draw an hour of W5 without preemption and with it, at one bid."""
-    m = Measured(asked, outcomes)
-    return _two_hours([("W5, no preemption", _seen(m, "W5", of_mix("W5"))),
-                       ("W5, preemption", _seen(m, "W5", of_mix("W5"), "preemption"))])  # fmt: skip
-
-
-def figure_13(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
-    """Draw an hour of 10,000 servers."""
-    m = Measured(asked, outcomes)
-    return _two_hours([("10,000 servers, W1 with jobs of 100 times the size",
-                        _seen(m, "W1", of_scale(100, asked.hours)))])  # fmt: skip
+HOURS: Mapping[str, Mapping[str, tuple[str, Callable[[Measured], cases.Setting], str]]] = {
+    "6": {f"W4, {name}": ("W4", always(cases.of_mix("W4", name)), "")
+          for name in ("aqa", "energy-qare")},
+    "10": {f"W3 at its printed bid, {words}": ("W3", always(cases.of_printed("W3")[bid]), "")
+           for bid, words in (("no standby jobs", "no standby jobs"),
+                              (cases.FILLER, f"standby jobs {cases.FILLER}"))},
+    "11": {"W5, no preemption": ("W5", always(cases.of_mix("W5")), ""),
+           "W5, preemption": ("W5", always(cases.of_mix("W5")), "preemption")},
+    "13": {"10,000 servers, W1 with jobs of 100 times the size":
+           ("W1", lambda m: cases.of_scale(100, m.asked.hours), "")},
+}  # fmt: skip
+"""Hours that are drawn: of W4, under AQA and under EnergyQARE, which is figure 14; of W3 at its
+printed bid, without standby jobs and with them; of W5 without preemption and with it, at one bid;
+and of 10,000 servers. By title: the mix, the setting and the variant."""
 
 
 # -- distributions
@@ -164,9 +135,9 @@ def _cdf(axes: Axes, values: Sequence[float], **how: Any) -> None:
 
 def _of_policies(m: Measured, mix: str) -> Mapping[str, Any] | None:
     found = {
-        "aqa": _seen(m, mix, of_mix(mix)),
-        "energy-qare": _seen(m, mix, of_mix(mix, "energy-qare")),
-        "tracking-only": _seen(m, mix, of_mix(mix, "energy-qare"), "tracking-only"),
+        "aqa": _seen(m, mix, cases.of_mix(mix)),
+        "energy-qare": _seen(m, mix, cases.of_mix(mix, "energy-qare")),
+        "tracking-only": _seen(m, mix, cases.of_mix(mix, "energy-qare"), "tracking-only"),
     }
     return None if any(it is None for it in found.values()) else found
 
@@ -182,10 +153,9 @@ def _degradations(axes: Axes, name: str, found: Mapping[str, Any]) -> None:
     axes.set_title(f"degradation of {name}", loc="left")
 
 
-def figure_7(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
+def figure_7(m: Measured) -> Figure | None:
     """Draw the distributions of errors and degradations in an hour of W4 under three policies:
     figures 7 and 15."""
-    m = Measured(asked, outcomes)
     found = _of_policies(m, "W4")
     if found is None:
         return None
@@ -205,9 +175,9 @@ def figure_7(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def figure_9(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
+def figure_9(m: Measured) -> Figure | None:
     """Draw the degradations of two types in an hour of W13 under three policies."""
-    found = _of_policies(Measured(asked, outcomes), "W13")
+    found = _of_policies(m, "W13")
     if found is None:
         return None
     figure, panels = panels_of(9.0, 3.0, 1, 2, left=0.06, right=0.99, bottom=0.1, top=0.89)
@@ -218,12 +188,11 @@ def figure_9(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def figure_8(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
+def figure_8(m: Measured) -> Figure | None:
     """Draw average, reserve and weights over the steps of the descent, and of the best bid so far
     over those of the search, on W4."""
-    m = Measured(asked, outcomes)
     found: dict[str, AqaOutcome] = {}
-    for name, setting in (("descent", of_descent("W4")), ("search", of_mix("W4"))):
+    for name, setting in (("descent", cases.of_descent("W4")), ("search", cases.of_mix("W4"))):
         it = m.outcome("W4", setting)
         if it is None or not it.steps:
             return None
@@ -254,12 +223,11 @@ def figure_8(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def figure_12(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
+def figure_12(m: Measured) -> Figure | None:
     """Draw in which part of the hours each type of W4 keeps its QoS, with the paper's thresholds
     and with their halves, under AQA and EnergyQARE."""
-    m = Measured(asked, outcomes)
-    whole = {name: of_mix("W4", name) for name in ("aqa", "energy-qare")}
-    half = {name: of_service(0.5, 0, name) for name in whole}
+    whole = {name: cases.of_mix("W4", name) for name in ("aqa", "energy-qare")}
+    half = {name: cases.of_service(0.5, 0, name) for name in whole}
     if any(m.outcome("W4", it) is None for it in (*whole.values(), *half.values())):
         return None
     figure, panels = panels_of(9.4, 3.2, 1, 2, left=0.06, right=0.99, bottom=0.18, top=0.89)
@@ -283,12 +251,11 @@ def figure_12(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
 # -- risk
 
 
-def figure_risk(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
+def figure_risk(m: Measured) -> Figure | None:
     """Draw the saving over the chance of a failed hour, and over the degradation of the worst type,
     of the bids that one at a stated risk is chosen from."""
-    m = Measured(asked, outcomes)
-    found = [(mix, deviation, m.outcome(mix, of_risk(deviation)))
-             for mix in RISKED for deviation in (0.40, REAL)]  # fmt: skip
+    found = [(mix, deviation, m.outcome(mix, cases.of_risk(deviation)))
+             for mix in cases.RISKED for deviation in (0.40, cases.REAL)]  # fmt: skip
     there = [(mix, deviation, it) for mix, deviation, it in found if it is not None]
     if not there:
         return None
@@ -297,7 +264,7 @@ def figure_risk(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
                                top=0.93, wspace=0.22, hspace=0.5)  # fmt: skip
     for mix, deviation, it in there:
         column = mixes.index(mix)
-        colour = BLUE if deviation != REAL else PURPLE
+        colour = BLUE if deviation != cases.REAL else PURPLE
         front = it.chance["front"]
         shares = [Chance(int(row[1]), int(row[2])) for row in front]
         chances = np.array([one.share for one in shares])
@@ -315,21 +282,21 @@ def figure_risk(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
             axes.set_xlabel(words, fontsize=8)
             axes.set_title(f"{mix}: saving", loc="left")
         panels[0, column].xaxis.set_major_formatter(PercentFormatter(1, 0))
-        panels[0, column].axvline(RISK, color=FAINT, lw=1)
+        panels[0, column].axvline(cases.RISK, color=FAINT, lw=1)
     handles, labels = panels[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncol=2, fontsize=8)
     return figure
 
 
-FIGURES: Mapping[str, Callable[[AqaPlan, Outcomes], Figure | None]] = {
+FIGURES: Mapping[str, Callable[[Measured], Figure | None]] = {
     "mixes": figure_mixes,
-    "6": figure_6,
+    "6": partial(_hours, titles=HOURS["6"]),
     "7": figure_7,
     "8": figure_8,
     "9": figure_9,
-    "10": figure_10,
-    "11": figure_11,
+    "10": partial(_hours, titles=HOURS["10"]),
+    "11": partial(_hours, titles=HOURS["11"]),
     "12": figure_12,
-    "13": figure_13,
+    "13": partial(_hours, titles=HOURS["13"]),
     "risk": figure_risk,
 }

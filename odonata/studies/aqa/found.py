@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,10 +10,10 @@ import numpy as np
 from odonata.bids.chance import Chance
 from odonata.results.statistics import Interval, interval
 from odonata.studies.aqa.cases import AqaPlan, Setting
-from odonata.studies.aqa.simulation import OWN, AqaOutcome
+from odonata.studies.aqa.simulation import OWN, AqaOutcome, Offer
+from odonata.study import measured
 from odonata.study.verdicts import percent
 
-Outcomes = Mapping[str, AqaOutcome]
 Row = Mapping[str, Any]
 
 
@@ -33,20 +32,16 @@ class Group(NamedTuple):
         return self._replace(variant=variant)
 
 
-def always(setting: Setting) -> Callable[[str], Setting]:
+def always(setting: Setting) -> Callable[[Any], Setting]:
     """Returns what gives one setting, whatever the mix."""
     return lambda _: setting
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(measured.Measured[AqaPlan, Offer, AqaOutcome]):
     """The outcomes of a plan."""
 
-    asked: AqaPlan
-    outcomes: Outcomes
-
     def outcome(self, mix: str, setting: Setting) -> AqaOutcome | None:
-        return self.outcomes.get(self.asked.of(mix, setting).key)
+        return self.of(self.asked.of(mix, setting))
 
     def has(self, *groups: Group) -> bool:
         """Tells whether all cases of these groups are there, and at least one."""

@@ -167,11 +167,10 @@ def model_of(case: Offer, seed: int = 1, bid: Bid | None = None, hours: int = 1)
     if bid is not None:
         weights = " ".join(f"{name}={weight!r}" for name, weight in bid.weights.items())
         given = (("average", bid.average_w), ("reserve", bid.reserve_w), ("weights", weights))
-    market = MarketSettings(
-        "fixed", given, signal="synthetic", signal_deviation=case.deviation,
-        signal_slow_memory_ps=case.slow_s * SECOND_PS,
-        signal_fast_memory_ps=case.fast_s * SECOND_PS, standby=case.standby or None,
-    )  # fmt: skip
+    market = MarketSettings("fixed", given, signal="synthetic", signal_deviation=case.deviation,
+                            signal_slow_memory_ps=case.slow_s * SECOND_PS,
+                            signal_fast_memory_ps=case.fast_s * SECOND_PS,
+                            standby=case.standby or None)  # fmt: skip
     power = Power(case.policy, case.options, types=types, interval_ps=SECOND_PS)
     return Cluster(trace, case.nodes, power=power, market=market, until_us=HOUR_US * hours,
                    seed=seed)  # fmt: skip
@@ -226,9 +225,8 @@ def bids_of(case: Offer) -> tuple[list[Bid], list[int], int, list[Mapping[str, A
             kept.append(sum(not it.violation for it in found.best.judged))
             if case.kept and not steps:
                 best = best_so_far(market, found.every)
-                steps = [it._asdict() | {"weights": dict(one.bid.weights), "best": at}
-                         for it, one, at in zip(found.steps, found.every, best,
-                                                strict=True)]  # fmt: skip
+                steps = [it._asdict() | {"weights": dict(one.bid.weights), "best": at} for it, one,
+                         at in zip(found.steps, found.every, best, strict=True)]  # fmt: skip
         else:
             bids.append(_gridded(market, hours, case.rule))
             kept.append(sum(it.kept for it in judged(market, bids[-1], hours)))
@@ -276,10 +274,8 @@ def simulate(case: Offer) -> AqaOutcome:
             seen[name] = _seen(market, *pairs[0])
     if WARM in case.also:
         hours[COLD], hours[WARM] = warmed(case, bids[0])
-    return AqaOutcome(
-        bids=[_fields(bid) for bid in bids], trained=kept, hours=hours,
-        trials=trials, seconds=round(seconds, 3), steps=steps, seen=seen,
-    )  # fmt: skip
+    return AqaOutcome(bids=[_fields(bid) for bid in bids], trained=kept, hours=hours, trials=trials,
+                      seconds=round(seconds, 3), steps=steps, seen=seen)  # fmt: skip
 
 
 def _fields(bid: Bid) -> dict[str, Any]:
@@ -295,12 +291,10 @@ def row(market: Market, bid: Bid, hour: int) -> dict[str, Any]:
 
 def row_of(it: Judged) -> dict[str, Any]:
     worst = max((ratio for name, ratio in it.ratios.items() if name in it.late), default=0.0)
-    return {
-        "kept": it.kept, "rule": it.kept_rule, "qos": it.kept_qos,
-        "saving": round(it.saving or 0.0, 6), "cost": round(it.cost, 6),
-        "error": round(it.error, 6), "bad": round(it.bad, 6), "worst": round(worst, 4),
-        "late": {name: round(share, 4) for name, share in it.late.items()},
-    }  # fmt: skip
+    return {"kept": it.kept, "rule": it.kept_rule, "qos": it.kept_qos,
+            "saving": round(it.saving or 0.0, 6), "cost": round(it.cost, 6),
+            "error": round(it.error, 6), "bad": round(it.bad, 6), "worst": round(worst, 4),
+            "late": {name: round(share, 4) for name, share in it.late.items()}}  # fmt: skip
 
 
 def _seen(market: Market, bid: Bid, hour: int) -> Mapping[str, Any]:
@@ -340,12 +334,9 @@ def _risked(case: Offer) -> AqaOutcome:
     bid = found.chosen.bid
     fresh = [row(market, bid, hour) for hour in range(FRESH, FRESH + FRESH_HOURS)]
     _market.cache_clear()  # it has hundreds of hours
-    trials = (len(found.trained.every) * case.train
-              + found.chosen.failed.trials * len(found.front))  # fmt: skip
-    return AqaOutcome(
-        bids=[_fields(bid)], trained=[], hours={OWN: fresh}, trials=trials,
-        seconds=round(seconds, 3), chance=chances(found),
-    )  # fmt: skip
+    trials = len(found.trained.every) * case.train + found.chosen.failed.trials * len(found.front)
+    return AqaOutcome(bids=[_fields(bid)], trained=[], hours={OWN: fresh}, trials=trials,
+                      seconds=round(seconds, 3), chance=chances(found))  # fmt: skip
 
 
 def chances(found: AtRisk) -> dict[str, Any]:
@@ -361,8 +352,3 @@ def _counted(it: Chance) -> list[int]:
 
 def _pointed(it: Point) -> list[float]:
     return [round(it.saving or 0.0, 5), it.failed.seen, it.failed.trials, round(it.worst, 4)]
-
-
-def revive(fields: dict[str, Any]) -> AqaOutcome:
-    """Returns an outcome from what JSON has of it."""
-    return AqaOutcome(**fields)

@@ -8,18 +8,14 @@ it is needed, so that the study can be listed at once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
-from odonata.study.contract import Option, Packaged
-
-if TYPE_CHECKING:
-    from odonata.studies.bidding.cases import BiddingPlan
-    from odonata.studies.bidding.simulation import Day, DayOutcome
+from odonata.study.contract import ALL, Option, Packaged
 
 PARTS = ("table", "busy", "causes", "fes")
 
 
-class Bidding(Packaged["BiddingPlan", "Day", "DayOutcome"]):
+class Bidding(Packaged):
     name = "bidding"
     about = "Which bids can a machine keep whose jobs run for hours? (Zhang, 2021)"
     sequential = True
@@ -27,7 +23,7 @@ class Bidding(Packaged["BiddingPlan", "Day", "DayOutcome"]):
         Option("part", "The combinations of table 2.7 (table), the same on a machine that is 90 % "
                "busy (busy), why EnergyQARE keeps its QoS or does not (causes), or FES where it "
                "tries each bid in six days instead of one (fes).", "all",
-               choices=("all", *PARTS)),
+               choices=(ALL, *PARTS), field="parts"),
         Option("days", "Days of each case: seeds of jobs and signal, the same in all cases.", 8,
                int),
         Option("deviation", "Standard deviation of the signal.", 0.40, float),
@@ -40,12 +36,6 @@ class Bidding(Packaged["BiddingPlan", "Day", "DayOutcome"]):
         "three traces that are not public; ours are made to be like them."
     )
 
-    def ask(self, part: str = "all", days: int = 8, deviation: float = 0.40) -> BiddingPlan:
-        from odonata.studies.bidding.cases import BiddingPlan
-
-        return BiddingPlan(PARTS if part == "all" else (part,), days, deviation)
-
-    def cases(self, asked: BiddingPlan, outcomes: Mapping[str, DayOutcome]) -> Sequence[Day]:
-        from odonata.studies.bidding.cases import cases
-
-        return cases(asked, outcomes)
+    def cases(self, asked: Any, outcomes: Mapping[str, Any]) -> Sequence[Any]:
+        """Returns the days that are known: some have a bid that a search is to find first."""
+        return self._of("cases", "cases")(asked, outcomes)  # type: ignore[no-any-return]

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from odonata.jobs.signal import LEAST_DEVIATION, MOST_DEVIATION
-from odonata.studies.bidding.simulation import FES, Day, DayOutcome, simulate
+from odonata.studies.bidding.simulation import FES, BiddingOutcome, Day, simulate
 from odonata.study.contract import digest
 from pdes.errors import require
 
-Outcomes = Mapping[str, DayOutcome]
+Outcomes = Mapping[str, BiddingOutcome]
 POLICIES = ("energy-qare", "qoscap")
 BIDS = ("fh", FES, "adaptive")
 NOTHING = (0.0, 0.0)

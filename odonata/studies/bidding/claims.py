@@ -9,20 +9,7 @@ from typing import Any
 import numpy as np
 
 from odonata.results.statistics import Interval, interval
-from odonata.studies.bidding.cases import (
-    BIDS,
-    BURSTS,
-    BUSY,
-    CAUSES,
-    LOADS,
-    NOTHING,
-    POLICIES,
-    TABLE,
-    TRIED,
-    BiddingPlan,
-    Outcomes,
-    Workload,
-)
+from odonata.studies.bidding import cases
 from odonata.studies.bidding.found import (
     SHARE,
     THRESHOLD,
@@ -40,7 +27,7 @@ from odonata.studies.bidding.found import (
     saving,
     worst,
 )
-from odonata.studies.bidding.simulation import FES, DayOutcome
+from odonata.studies.bidding.simulation import FES, BiddingOutcome
 from odonata.study.contract import Claim
 from odonata.study.verdicts import Place, above, below, judged, near, percent, placed, shown, watts
 
@@ -64,19 +51,18 @@ PLACES = (
 )
 
 
-def claims(asked: BiddingPlan, outcomes: Outcomes) -> list[Claim]:
+def claims(m: Measured) -> list[Claim]:
     """Returns the claims of the parts that are asked for and that there are all days for."""
-    measured = Measured(asked, outcomes)
     parts = {"table": _table, "busy": _busy, "causes": _causes, "fes": _fes}
-    return placed([claim for name in asked.parts for claim in parts[name](measured)], PLACES)
+    return placed([claim for name in m.asked.parts for claim in parts[name](m)], PLACES)
 
 
 def named(policy: str, bid: Any) -> str:
     """Returns the name of a combination."""
-    return f"{policy} + {'no offer' if bid == NOTHING else bid}"
+    return f"{policy} + {'no offer' if bid == cases.NOTHING else bid}"
 
 
-def _text(days: list[DayOutcome]) -> str:
+def _text(days: list[BiddingOutcome]) -> str:
     off_of, worst_of = mean(days, off), mean(days, worst)
     text = f"Q {worst_of.mean:.2f} ± {worst_of.half:.2f}, below 2 on {kept(days, keeps_qos)} days"
     if np.isnan(off_of.mean):
@@ -85,32 +71,34 @@ def _text(days: list[DayOutcome]) -> str:
             f"{percent(mean(days, saving))}")  # fmt: skip
 
 
-def _rows(m: Measured, workload: Workload) -> Iterator[Claim]:
+def _rows(m: Measured, workload: cases.Workload) -> Iterator[Claim]:
     """Yields what each combination came to, unjudged."""
-    for policy, bid in (*product(POLICIES, BIDS), *((policy, NOTHING) for policy in POLICIES)):
+    for policy, bid in (*product(cases.POLICIES, cases.BIDS),
+                        *((policy, cases.NOTHING) for policy in cases.POLICIES)):  # fmt: skip
         days = m.days(workload, policy, bid)
         if not days:
             continue
         yield shown(f"{workload.name}: {named(policy, bid)}", "", _text(days), mean(days, worst))
 
 
-def _every(m: Measured, some: tuple[Workload, ...], policy: str, bid: Any) -> list[DayOutcome]:
+def _every(m: Measured, some: tuple[cases.Workload, ...], policy: str,
+           bid: Any) -> list[BiddingOutcome]:  # fmt: skip
     """Returns the days of a combination over several workloads; none where some are missing."""
     every = [m.days(workload, policy, bid) for workload in some]
     return [day for days in every for day in days] if all(every) else []
 
 
 def _table(m: Measured) -> Iterator[Claim]:
-    for workload in TABLE:
+    for workload in cases.TABLE:
         yield from _rows(m, workload)
-    best = _every(m, TABLE, *BEST)
+    best = _every(m, cases.TABLE, *BEST)
     if not best:
         return
     part = interval([float(both(day)) for day in best])
     yield judged("qoscap + adaptive keeps both rules", "on 3 of 3 days", f"on {kept(best, both)}",
                  all(map(both, best)), part.mean > 0.5, part)  # fmt: skip
-    for policy, bid in product(POLICIES, BIDS):
-        days = _every(m, TABLE, policy, bid)
+    for policy, bid in product(cases.POLICIES, cases.BIDS):
+        days = _every(m, cases.TABLE, policy, bid)
         if (policy, bid) == BEST or not days:
             continue
         fewer = interval([float(both(a)) - float(both(b)) for a, b in zip(best, days, strict=True)])
@@ -118,7 +106,7 @@ def _table(m: Measured) -> Iterator[Claim]:
                      f"on {kept(days, both)}; {percent(fewer)} fewer", above(fewer, 0.0),
                      fewer.mean > 0.0, fewer)  # fmt: skip
     yield from _printed(m)
-    for workload in TABLE:
+    for workload in cases.TABLE:
         its = m.days(workload, *BEST)
         it = mean(its, saving)
         yield judged(f"{workload.name}: what qoscap + adaptive saves", f"{SAVING:.0%}",
@@ -130,8 +118,8 @@ def _printed(m: Measured) -> Iterator[Claim]:
     """Yields the numbers of table 2.7: the mean of the two days of meggie, and the day of emmy,
     beside ours. In sign only: as far as that, our whole interval is on the same side of the rule's
     limit."""
-    for workload, days_of in ((TABLE[0], slice(0, 2)), (TABLE[2], slice(2, 3))):
-        for policy, bid in product(POLICIES, BIDS):
+    for workload, days_of in ((cases.TABLE[0], slice(0, 2)), (cases.TABLE[2], slice(2, 3))):
+        for policy, bid in product(cases.POLICIES, cases.BIDS):
             days = m.days(workload, policy, bid)
             if not days:
                 continue
@@ -152,7 +140,7 @@ def _same_side(it: Interval, printed: float, limit: float) -> bool:
 
 def _evenly(m: Measured) -> Iterator[Claim]:
     """Yields what caps come to that are raised by one ratio."""
-    for workload in TABLE:
+    for workload in cases.TABLE:
         turns, evenly = m.days(workload, *BEST), m.days(workload, *BEST, turns=False)
         if turns and evenly:
             it = difference(evenly, turns, worst)
@@ -161,9 +149,10 @@ def _evenly(m: Measured) -> Iterator[Claim]:
 
 
 def _busy(m: Measured) -> Iterator[Claim]:
-    for workload in BUSY:
+    for workload in cases.BUSY:
         yield from _rows(m, workload)
-    best, rival = (_every(m, BUSY, policy, "adaptive") for policy in ("qoscap", "energy-qare"))
+    best, rival = (_every(m, cases.BUSY, policy, "adaptive")
+                   for policy in ("qoscap", "energy-qare"))  # fmt: skip
     if best and rival:
         it = difference(best, rival, worst)
         yield judged("90 % busy: Q of qoscap is below that of energy-qare, both adaptive", "",
@@ -173,15 +162,15 @@ def _busy(m: Measured) -> Iterator[Claim]:
 
 def _fes(m: Measured) -> Iterator[Claim]:
     """Yields what FES comes to that tries each bid in several days."""
-    for workload, policy in product(TABLE, POLICIES):
-        days = m.days(workload, policy, FES, tried=TRIED)
+    for workload, policy in product(cases.TABLE, cases.POLICIES):
+        days = m.days(workload, policy, FES, tried=cases.TRIED)
         if days:
             it, bids = mean(days, worst), f"bids {watts(mean(days, average))}"
-            yield shown(f"{workload.name}: {policy} + fes, tried in {TRIED} days", "",
+            yield shown(f"{workload.name}: {policy} + fes, tried in {cases.TRIED} days", "",
                         f"{bids} and {watts(mean(days, reserve))}; {_text(days)}", it)  # fmt: skip
-    for workload in TABLE:
+    for workload in cases.TABLE:
         best = m.days(workload, *BEST)
-        days = m.days(workload, "qoscap", FES, tried=TRIED)
+        days = m.days(workload, "qoscap", FES, tried=cases.TRIED)
         if best and days:
             it = difference(days, best, saving)
             yield shown(f"{workload.name}: what qoscap saves more with that bid than with adaptive "
@@ -193,9 +182,9 @@ def _fes(m: Measured) -> Iterator[Claim]:
 
 def _causes(m: Measured) -> Iterator[Claim]:
     """Yields how QoS goes with the load, and with how unevenly jobs come."""
-    for workload in CAUSES:
+    for workload in cases.CAUSES:
         parts = []
-        for policy, bid in ((*BEST,), ("energy-qare", "adaptive"), ("energy-qare", NOTHING)):
+        for policy, bid in ((*BEST,), ("energy-qare", "adaptive"), ("energy-qare", cases.NOTHING)):
             days = m.days(workload, policy, bid)
             if days:
                 it = mean(days, worst)
@@ -203,13 +192,13 @@ def _causes(m: Measured) -> Iterator[Claim]:
                              f"({kept(days, keeps_qos)} days)")  # fmt: skip
         if len(parts) == 3:
             yield Claim(f"{workload.name}: Q", "", "; ".join(parts), None, m.asked.days)
-    for load in LOADS:
-        ends = [next(it for it in CAUSES if (it.load, it.burst) == (load, burst))
-                for burst in (BURSTS[0], BURSTS[-1])]  # fmt: skip
-        for policy in POLICIES:
+    for load in cases.LOADS:
+        ends = [next(it for it in cases.CAUSES if (it.load, it.burst) == (load, burst))
+                for burst in (cases.BURSTS[0], cases.BURSTS[-1])]  # fmt: skip
+        for policy in cases.POLICIES:
             even, uneven = (m.days(workload, policy, "adaptive") for workload in ends)
             if even and uneven:
                 it = difference(uneven, even, worst)
                 yield shown(f"{load:.0%}: by how much Q of {policy} + adaptive grows where jobs "
-                            f"come in groups of {BURSTS[-1]:g}", "",
+                            f"come in groups of {cases.BURSTS[-1]:g}", "",
                             f"{it.mean:+.2f} ± {it.half:.2f}", it)  # fmt: skip

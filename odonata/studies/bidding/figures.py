@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,28 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from odonata.figures.style import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    draw_all,
-    dress_small,
-    panels_of,
-)
-from odonata.studies.bidding.cases import (
-    BIDS,
-    BURSTS,
-    BUSY,
-    CAUSES,
-    LOADS,
-    NOTHING,
-    POLICIES,
-    TABLE,
-    BiddingPlan,
-    Outcomes,
-)
+from odonata.figures.style import BLUE, GREEN, GREY, ORANGE, PURPLE, dress_small, panels_of
+from odonata.studies.bidding import cases
 from odonata.studies.bidding.claims import named
 from odonata.studies.bidding.found import SHARE, THRESHOLD, Measured, mean, worst
 from odonata.studies.bidding.simulation import FES
@@ -48,15 +27,9 @@ SHOWN = (("energy-qare", FES), ("qoscap", "adaptive"), ("energy-qare", "adaptive
 """The combinations of figure 2.34."""
 
 
-def draw(asked: BiddingPlan, outcomes: Outcomes, directory: Path, pdf: bool = False) -> list[Path]:
-    """Draw all figures that there are outcomes for. Returns where they are."""
-    return draw_all(FIGURES, asked, outcomes, directory, pdf)
-
-
-def rules(asked: BiddingPlan, outcomes: Outcomes) -> Figure | None:
+def rules(m: Measured) -> Figure | None:
     """Draw how far each day of each combination is off its target, and how late its jobs are."""
-    m = Measured(asked, outcomes)
-    rows = [some for some in (TABLE, BUSY) if m.days(some[0], "qoscap", "adaptive")]
+    rows = [some for some in (cases.TABLE, cases.BUSY) if m.days(some[0], "qoscap", "adaptive")]
     if not rows:
         return None
     figure, panels = panels_of(9.6, 0.9 + 3.1 * len(rows), len(rows), 3, left=0.07, right=0.985,
@@ -70,7 +43,7 @@ def rules(asked: BiddingPlan, outcomes: Outcomes) -> Figure | None:
         axes.set_xlabel("part of the day off the target", fontsize=8)
     handles = [Line2D([], [], color=COLOURS[policy], marker=MARKS[bid], ls="", ms=6,
                       label=named(policy, bid))
-               for policy, bid in product(POLICIES, BIDS)]  # fmt: skip
+               for policy, bid in product(cases.POLICIES, cases.BIDS)]  # fmt: skip
     figure.legend(handles=handles, ncols=6, fontsize=7.5, loc="upper center", frameon=False)
     return figure
 
@@ -81,7 +54,7 @@ def _days(m: Measured, workload: Any, axes: Axes) -> None:
     axes.fill_between([LEAST_OFF / 2, SHARE], LEAST_Q / 2, THRESHOLD, color=GREEN, alpha=0.1, lw=0)
     axes.axvline(SHARE, color=GREY, lw=0.8, ls="--")
     axes.axhline(THRESHOLD, color=GREY, lw=0.8, ls="--")
-    for policy, bid in product(POLICIES, BIDS):
+    for policy, bid in product(cases.POLICIES, cases.BIDS):
         days = m.days(workload, policy, bid)
         axes.plot([max(LEAST_OFF, day.off or 0.0) for day in days],
                   [max(LEAST_Q, day.worst) for day in days], MARKS[bid], color=COLOURS[policy],
@@ -98,10 +71,9 @@ def _days(m: Measured, workload: Any, axes: Axes) -> None:
     axes.set_ylim(LEAST_Q * 0.9, 40)
 
 
-def day(asked: BiddingPlan, outcomes: Outcomes) -> Figure | None:
+def day(m: Measured) -> Figure | None:
     """Draw target and power of a day, as in figure 2.34."""
-    m = Measured(asked, outcomes)
-    for workload in (TABLE[1], BUSY[1]):
+    for workload in (cases.TABLE[1], cases.BUSY[1]):
         every = [m.days(workload, policy, bid) for policy, bid in SHOWN]
         if all(every) and all(days[0].track for days in every):
             break
@@ -127,22 +99,21 @@ def day(asked: BiddingPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def causes(asked: BiddingPlan, outcomes: Outcomes) -> Figure | None:
+def causes(m: Measured) -> Figure | None:
     """Draw how late jobs are over the load, by how unevenly they come."""
-    m = Measured(asked, outcomes)
-    if not m.days(CAUSES[0], "qoscap", "adaptive"):
+    if not m.days(cases.CAUSES[0], "qoscap", "adaptive"):
         return None
-    figure, panels = panels_of(9.6, 3.3, 1, len(BURSTS), left=0.07, right=0.985, top=0.82,
+    figure, panels = panels_of(9.6, 3.3, 1, len(cases.BURSTS), left=0.07, right=0.985, top=0.82,
                                bottom=0.15, wspace=0.2)  # fmt: skip
-    for burst, axes in zip(BURSTS, panels[0], strict=True):
+    for burst, axes in zip(cases.BURSTS, panels[0], strict=True):
         dress_small(axes)
-        some = [it for it in CAUSES if it.burst == burst]
+        some = [it for it in cases.CAUSES if it.burst == burst]
         for policy, bid, colour in LINES:
             each = [m.days(workload, policy, bid) for workload in some]
             if all(each):
                 its = [mean(days, worst) for days in each]
-                axes.errorbar(LOADS, [it.mean for it in its], [it.half for it in its], fmt="o-",
-                              color=colour, ms=4, lw=1.2, capsize=2,
+                axes.errorbar(cases.LOADS, [it.mean for it in its], [it.half for it in its],
+                              fmt="o-", color=colour, ms=4, lw=1.2, capsize=2,
                               label=named(policy, bid))  # fmt: skip
         axes.axhline(THRESHOLD, color=GREY, lw=0.8, ls="--")
         axes.set_title("jobs come one by one" if burst == 1.0 else
@@ -158,7 +129,7 @@ def causes(asked: BiddingPlan, outcomes: Outcomes) -> Figure | None:
 LINES: tuple[tuple[str, Any, str], ...] = (
     ("qoscap", "adaptive", BLUE),
     ("energy-qare", "adaptive", ORANGE),
-    ("energy-qare", NOTHING, GREY),
+    ("energy-qare", cases.NOTHING, GREY),
 )
 """The combinations of the last figure; whoever offers nothing starts jobs in order of arrival."""
 FIGURES = {"rules": rules, "day": day, "causes": causes}

@@ -4,83 +4,63 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from odonata.results.statistics import Interval, interval
-from odonata.studies.bidding.cases import BiddingPlan, Outcomes, Workload
-from odonata.studies.bidding.simulation import DayOutcome
+from odonata.studies.bidding.cases import BiddingPlan, Workload
+from odonata.studies.bidding.simulation import BiddingOutcome, Day
+from odonata.study import measured
 
 SHARE, THRESHOLD = 0.1, 2.0
 """The rules: the machine is off its target for less than this part of the day, and the mean
 degradation of each type of jobs is below this."""
 
 
-def off(day: DayOutcome) -> float:
+Measure = Callable[[BiddingOutcome], float]
+worst: Measure = attrgetter("worst")
+saving: Measure = attrgetter("saving")
+cost: Measure = attrgetter("cost")
+reserve: Measure = attrgetter("reserve_w")
+average: Measure = attrgetter("average_w")
+
+
+def off(day: BiddingOutcome) -> float:
     return math.nan if day.off is None else day.off
 
 
-def worst(day: DayOutcome) -> float:
-    return day.worst
-
-
-def saving(day: DayOutcome) -> float:
-    return day.saving
-
-
-def cost(day: DayOutcome) -> float:
-    return day.cost
-
-
-def reserve(day: DayOutcome) -> float:
-    return day.reserve_w
-
-
-def average(day: DayOutcome) -> float:
-    return day.average_w
-
-
-def keeps_rule(day: DayOutcome) -> bool:
+def keeps_rule(day: BiddingOutcome) -> bool:
     """Tells whether the machine was near its target for most of the day."""
     return day.off is None or day.off < SHARE
 
 
-def keeps_qos(day: DayOutcome) -> bool:
+def keeps_qos(day: BiddingOutcome) -> bool:
     """Tells whether every type of jobs kept its QoS."""
     return day.worst < THRESHOLD
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(measured.Measured[BiddingPlan, Day, BiddingOutcome]):
     """The outcomes of a plan."""
 
-    asked: BiddingPlan
-    outcomes: Outcomes
-
-    def days(self, workload: Workload, policy: str, bid: Any, **more: Any) -> list[DayOutcome]:
+    def days(self, workload: Workload, policy: str, bid: Any, **more: Any) -> list[BiddingOutcome]:
         """Returns the days of a setting; none where not all of them are there."""
-        cases = self.asked.of(workload, policy, bid, self.outcomes, **more)
-        if not cases or any(case.key not in self.outcomes for case in cases):
-            return []
-        return [self.outcomes[case.key] for case in cases]
+        return self.every(self.asked.of(workload, policy, bid, self.outcomes, **more))
 
 
-def mean(days: list[DayOutcome], of: Callable[[DayOutcome], float]) -> Interval:
+def mean(days: list[BiddingOutcome], of: Measure) -> Interval:
     """Returns the mean of a measure over days, with its interval."""
     return interval([of(day) for day in days])
 
 
-def difference(
-    ones: list[DayOutcome], others: list[DayOutcome], of: Callable[[DayOutcome], float]
-) -> Interval:
+def difference(ones: list[BiddingOutcome], others: list[BiddingOutcome], of: Measure) -> Interval:
     """Returns the mean of differences between days of the same seed."""
     return interval([of(a) - of(b) for a, b in zip(ones, others, strict=True)])
 
 
-def kept(days: list[DayOutcome], of: Callable[[DayOutcome], bool]) -> str:
+def kept(days: list[BiddingOutcome], of: Callable[[BiddingOutcome], bool]) -> str:
     return f"{sum(map(of, days))} of {len(days)}"
 
 
-def both(day: DayOutcome) -> bool:
+def both(day: BiddingOutcome) -> bool:
     """Tells whether a day keeps both rules."""
     return keeps_rule(day) and keeps_qos(day)

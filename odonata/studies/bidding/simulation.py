@@ -65,7 +65,7 @@ class Day(Case):
 
 
 @dataclass(frozen=True)
-class DayOutcome:
+class BiddingOutcome:
     """The outcome. Powers are in W, parts are of 1, money is for the day."""
 
     average_w: float
@@ -129,22 +129,24 @@ def offered(bid: tuple[float, float]) -> tuple[tuple[str, float], ...]:
     return ("average", bid[0]), ("reserve", bid[1])
 
 
-def simulate(case: Day) -> DayOutcome:
+def simulate(case: Day) -> BiddingOutcome:
     """Simulate a case on this core, whatever ranks there are."""
     return searched(case) if case.searching else lived(case)
 
 
-def searched(case: Day) -> DayOutcome:
+def searched(case: Day) -> BiddingOutcome:
     """Returns the bid that FES finds."""
     began = time.perf_counter()
     policy: Any = BIDDINGS.make(FES, {"steps": case.steps, "warmup": case.warm_h,
                                         "days": case.tried})  # fmt: skip
     bid = policy.searched(model_of(case).first_market())
-    return DayOutcome(bid.average_w, bid.reserve_w, None, None, 0, {}, 0, 0.0, 0.0, 0.0, 0.0, 0.0,
-                      time.perf_counter() - began)  # fmt: skip
+    return BiddingOutcome(
+        bid.average_w, bid.reserve_w, None, None, 0, {}, 0, 0.0, 0.0, 0.0, 0.0, 0.0,
+        time.perf_counter() - began,
+    )  # fmt: skip
 
 
-def lived(case: Day) -> DayOutcome:
+def lived(case: Day) -> BiddingOutcome:
     """Returns what came of the day."""
     from odonata.results.market_measures import measures_of
     from odonata.results.market_memory import simulate_market
@@ -165,7 +167,7 @@ def lived(case: Day) -> DayOutcome:
     if case.kept:
         track = {name: getattr(seen, name)[its].reshape(-1, 60).mean(axis=1).round(1).tolist()
                  for name in ("target_w", "power_w")}  # fmt: skip
-    return DayOutcome(
+    return BiddingOutcome(
         it.average_w or 0.0, it.reserve_w or 0.0, it.bad_share, it.error_mean, it.hours_kept,
         {name: of["mean_q"] for name, of in it.types.items() if of["jobs"]},
         jobs.stop - jobs.start, it.cost or 0.0, it.cost_energy or 0.0, it.energy_kwh,
@@ -182,8 +184,3 @@ def _loads(schedule: Any, begin: int, end: int, nodes: int) -> tuple[float, floa
     whole = float(end - begin)
     busy = float((held * schedule.trace.nodes).sum()) / whole / nodes
     return busy, float(np.maximum(waited, 0).sum()) / whole
-
-
-def revive(fields: dict[str, Any]) -> DayOutcome:
-    """Returns an outcome from what JSON has of it."""
-    return DayOutcome(**fields)

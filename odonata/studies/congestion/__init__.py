@@ -8,21 +8,14 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
-
 from odonata.studies.congestion.options import CONGESTORS, MACHINE
-from odonata.study.contract import Option, Packaged
-
-if TYPE_CHECKING:
-    from odonata.studies.congestion.cases import CongestionPlan
-    from odonata.studies.congestion.simulation import CongestionOutcome, Point
+from odonata.study.contract import ALL, Option, Packaged
 
 PARTS = ("applications", "gpcnet", "table", "real", "background")
 APPLICATIONS = ("graph500", "hacc", "hpcg", "lammps", "milc", "miniamr", "minimd", "qmcpack")
 
 
-class Congestion(Packaged["CongestionPlan", "Point", "CongestionOutcome"]):
+class Congestion(Packaged):
     name = "congestion"
     about = "Which applications does network congestion slow down, and what shows it? (Zhang, 2021)"
     options = (
@@ -30,9 +23,10 @@ class Congestion(Packaged["CongestionPlan", "Point", "CongestionOutcome"]):
                "alone (figure 3.20); table: profiles whose time in MPI is divided as in table 3.4; "
                "real: profiles with messages as long as the real ones, and as many requests of "
                "GPCNeT as there are of 32 ranks per node; background: MILC and miniMD in I and III "
-               "among other users, with as many requests.", "all", choices=("all", *PARTS)),
+               "among other users, with as many requests.", "all", choices=(ALL, *PARTS),
+               field="parts"),
         Option("application", "An application profile; all eight unless some are named.", (),
-               several=True, metavar="NAME"),
+               several=True, metavar="NAME", field="applications"),
         Option("repetitions", "How often each setting is repeated, each time shifted.", 10, int),
         Option("congestor", "The congestor of GPCNeT.", CONGESTORS[0], choices=CONGESTORS),
         Option("tasks", "Tasks per node, of applications and of GPCNeT.", 2, int),
@@ -52,21 +46,3 @@ class Congestion(Packaged["CongestionPlan", "Point", "CongestionOutcome"]):
         "the repetitions. Impact: how many times as long GPCNeT's canary takes with the congestor "
         "as without."
     )
-
-    def ask(
-        self, part: str = "all", application: Sequence[str] = (), repetitions: int = 10,
-        congestor: str = CONGESTORS[0], tasks: int = 2, machine: str = MACHINE,
-        router: str = "aries", requests: int = 16,
-    ) -> CongestionPlan:  # fmt: skip
-        from odonata.studies.congestion.cases import CongestionPlan
-
-        parts = PARTS if part == "all" else (part,)
-        return CongestionPlan(parts, tuple(application) or APPLICATIONS, repetitions, congestor,
-                              tasks, machine, router, requests)  # fmt: skip
-
-    def cases(
-        self, asked: CongestionPlan, outcomes: Mapping[str, CongestionOutcome]
-    ) -> Sequence[Point]:
-        from odonata.studies.congestion.cases import cases
-
-        return cases(asked)

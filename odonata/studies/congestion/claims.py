@@ -13,11 +13,12 @@ from odonata.results.statistics import Interval, interval
 from odonata.studies.congestion.cases import BUNDLED, CROWD, REAL, TABLE, CongestionPlan, has
 from odonata.studies.congestion.gpcnet import CANARIES
 from odonata.studies.congestion.repeated import inside, less, median_of, over, times
-from odonata.studies.congestion.simulation import ALONE_ON, SETTINGS, CongestionOutcome
+from odonata.studies.congestion.simulation import ALONE_ON, SETTINGS, CongestionOutcome, Point
+from odonata.study import measured
 from odonata.study.contract import Claim
-from odonata.study.verdicts import above, below, judged, near, percent, shown
+from odonata.study.verdicts import above, below, judged, near, percent, plus_minus, shown
 
-Outcomes = Mapping[str, CongestionOutcome]
+Measured = measured.Measured[CongestionPlan, Point, CongestionOutcome]
 Floats = npt.NDArray[np.float64]
 Measure = Callable[[CongestionOutcome], float]
 
@@ -45,8 +46,7 @@ WITH = {
 }
 """What is added to the names of claims about other profiles."""
 PAGE = "congestion.md#"
-CAUSES = {BUNDLED: PAGE + "what-is-scaled-down",
-          TABLE: PAGE + "which-operation-takes-the-time",
+CAUSES = {BUNDLED: PAGE + "what-is-scaled-down", TABLE: PAGE + "which-operation-takes-the-time",
           REAL: PAGE + "real-messages-and-the-requests-of-32-ranks"}  # fmt: skip
 """Where differences of slowdowns are explained, by profiles."""
 FAR_CAUSE = PAGE + "setting-iii"
@@ -54,34 +54,28 @@ PROFILES, TILES = PAGE + "what-is-simulated", PAGE + "which-tiles-stall"
 
 
 def of_setting(
-    asked: CongestionPlan, outcomes: Outcomes, name: str, setting: str, profiles: str = BUNDLED
+    m: Measured, name: str, setting: str, profiles: str = BUNDLED
 ) -> list[CongestionOutcome]:
     """Returns the outcomes of all repetitions that there are."""
-    found = (outcomes.get(asked.at(name, setting, shift, profiles).key)
-             for shift in range(asked.repetitions) if has(profiles, name))  # fmt: skip
-    return [outcome for outcome in found if outcome is not None]
+    return m.there(m.asked.at(name, setting, shift, profiles)
+                   for shift in range(m.asked.repetitions) if has(profiles, name))  # fmt: skip
 
 
-def slowdowns(
-    asked: CongestionPlan, outcomes: Outcomes, name: str, upper: str, lower: str,
-    profiles: str = BUNDLED,
-) -> list[float]:  # fmt: skip
+def slowdowns(m: Measured, name: str, upper: str, lower: str,
+              profiles: str = BUNDLED) -> list[float]:  # fmt: skip
     """Returns for each repetition how many times as long a run takes in one setting as in another;
     NaN where one of them is missing."""
     found = []
-    for shift in range(asked.repetitions if has(profiles, name) else 0):
-        above, below = (outcomes.get(asked.at(name, setting, shift, profiles).key)
+    for shift in range(m.asked.repetitions if has(profiles, name) else 0):
+        above, below = (m.of(m.asked.at(name, setting, shift, profiles))
                         for setting in (upper, lower))  # fmt: skip
         found.append(above.run_time_s / below.run_time_s if above and below else np.nan)
     return found
 
 
-def slowdown(
-    asked: CongestionPlan, outcomes: Outcomes, name: str, upper: str, lower: str,
-    profiles: str = BUNDLED,
-) -> Interval:  # fmt: skip
+def slowdown(m: Measured, name: str, upper: str, lower: str, profiles: str = BUNDLED) -> Interval:
     """Returns the median of the slowdowns of all repetitions."""
-    return median_of(slowdowns(asked, outcomes, name, upper, lower, profiles))
+    return median_of(slowdowns(m, name, upper, lower, profiles))
 
 
 def correlation(
@@ -109,35 +103,27 @@ def pearson(x: Floats, y: Floats) -> float:
 
 
 def impacts(
-    asked: CongestionPlan, outcomes: Outcomes, canary: str, shifts: Iterable[int] | None = None
+    m: Measured, canary: str, shifts: Iterable[int] | None = None
 ) -> list[tuple[int, float, float]]:
     """Returns for each pair of runs of GPCNeT alone: the nodes, the impact on a canary, and the
     stall-to-flit ratio with congestors."""
     found = []
     for nodes in ALONE_ON:
-        for shift in asked.gpcnet_shifts if shifts is None else shifts:
-            quiet, loud = (outcomes.get(asked.alone(canary, nodes, shift, congested).key)
+        for shift in m.asked.gpcnet_shifts if shifts is None else shifts:
+            quiet, loud = (m.of(m.asked.alone(canary, nodes, shift, congested))
                            for congested in (False, True))  # fmt: skip
             if quiet and loud:
                 found.append((nodes, loud.run_time_s / quiet.run_time_s, loud.stall_to_flit))
     return found
 
 
-def claims(asked: CongestionPlan, outcomes: Outcomes) -> list[Claim]:
+def claims(m: Measured) -> list[Claim]:
     """Returns the claims that there are outcomes for."""
     return [
-        *(
-            once(claim, profiles)
-            for profiles in WITH
-            for claim in _slower(asked, outcomes, profiles)
-        ),
-        *_counters(asked, outcomes),
-        *_gpcnet(asked, outcomes),
-        *(
-            once(claim, profiles)
-            for profiles in CAUSES
-            for claim in _calibration(asked, outcomes, profiles)
-        ),
+        *(once(claim, profiles) for profiles in WITH for claim in _slower(m, profiles)),
+        *_counters(m),
+        *_gpcnet(m),
+        *(once(claim, profiles) for profiles in CAUSES for claim in _calibration(m, profiles)),
     ]
 
 
@@ -150,32 +136,28 @@ def once(claim: Claim, profiles: str) -> Claim:
 # -- setting I
 
 
-def _calibration(asked: CongestionPlan, outcomes: Outcomes, profiles: str) -> Iterator[Claim]:
-    for name in asked.applications:
+def _calibration(m: Measured, profiles: str) -> Iterator[Claim]:
+    for name in m.asked.applications:
         table = profile(name).measured
-        runs = of_setting(asked, outcomes, name, "I", profiles)
+        runs = of_setting(m, name, "I", profiles)
         if table is None or not runs:
             continue
         where = f"setting I{WITH[profiles]}: {name}"
         share = interval([it.communication for it in runs])
-        yield judged(
-            f"{where}, time in MPI", f"{table.communication:.1%}", percent(share),
-            near(share, table.communication, 0.0005), False, share, "Zhang table 3.4",
-            PROFILES, calibrated=True,
-        )  # fmt: skip
+        yield judged(f"{where}, time in MPI", f"{table.communication:.1%}", percent(share),
+                     near(share, table.communication, 0.0005), False, share, "Zhang table 3.4",
+                     PROFILES, calibrated=True)  # fmt: skip
         rate = interval([it.node_bytes_per_s for it in runs])
-        yield judged(
-            f"{where}, bytes per second and node", f"{table.node_bytes_per_s / 1e6:,.0f} MB",
-            f"{rate.mean / 1e6:,.0f} MB", near(rate, table.node_bytes_per_s), False, rate,
-            "Zhang table 3.5", PROFILES, calibrated=True,
-        )  # fmt: skip
+        yield judged(f"{where}, bytes per second and node",
+                     f"{table.node_bytes_per_s / 1e6:,.0f} MB", f"{rate.mean / 1e6:,.0f} MB",
+                     near(rate, table.node_bytes_per_s), False, rate, "Zhang table 3.5", PROFILES,
+                     calibrated=True)  # fmt: skip
         printed = collectives(dict(table.operations))
         together = interval([collectives(it.operations) for it in runs])
-        yield judged(
-            f"{where}, time in allreduces and barriers",
-            f"{printed:.1%}" if printed else f"< {NONE_OF:.1%}", percent(together),
-            near(together, printed, 0.0005) if printed else below(together, NONE_OF), False,
-            together, "Zhang table 3.4", CAUSES[TABLE], calibrated=bool(profiles),
+        yield judged(f"{where}, time in allreduces and barriers",
+                     f"{printed:.1%}" if printed else f"< {NONE_OF:.1%}", percent(together),
+                     near(together, printed, 0.0005) if printed else below(together, NONE_OF),
+                     False, together, "Zhang table 3.4", CAUSES[TABLE], calibrated=bool(profiles)
         )  # fmt: skip
 
 
@@ -195,11 +177,11 @@ def collectives(operations: Mapping[str, float]) -> float:
 # -- settings II, III and IV
 
 
-def _slower(asked: CongestionPlan, outcomes: Outcomes, profiles: str) -> Iterator[Claim]:
-    near_ = {name: it for name in asked.applications
-             if (it := slowdown(asked, outcomes, name, "IV", "II", profiles)).of}  # fmt: skip
-    far = {name: it for name in asked.applications
-           if (it := slowdown(asked, outcomes, name, "III", "I", profiles)).of}  # fmt: skip
+def _slower(m: Measured, profiles: str) -> Iterator[Claim]:
+    near_ = {name: it for name in m.asked.applications
+             if (it := slowdown(m, name, "IV", "II", profiles)).of}  # fmt: skip
+    far = {name: it for name in m.asked.applications
+           if (it := slowdown(m, name, "III", "I", profiles)).of}  # fmt: skip
     said = "Zhang 3.6.2"
 
     def one(what: str, paper: str, it: Interval, holds: bool, sign: bool, away: bool = False,
@@ -232,15 +214,14 @@ def _slower(asked: CongestionPlan, outcomes: Outcomes, profiles: str) -> Iterato
                   most == SLOWEST and near(five[most], MOST, 0.5), most == SLOWEST,
                   ours=f"{most}, {times(five[most])}")  # fmt: skip
     if near_.keys() >= {MEDIUM, *UNMOVED}:
-        medium, *unmoved = (np.array(slowdowns(asked, outcomes, name, "IV", "II", profiles))
+        medium, *unmoved = (np.array(slowdowns(m, name, "IV", "II", profiles))
                             for name in (MEDIUM, *UNMOVED))  # fmt: skip
         it = median_of((medium - np.maximum(*unmoved)).tolist())
-        yield one(f"{beside}: {MEDIUM} more than {' and '.join(UNMOVED)}", "more", it,
-                  above(it, 0), over(it, 0), ours=f"by {it.mean:.2f} times",
-                  calibrated=True)  # fmt: skip
+        yield one(f"{beside}: {MEDIUM} more than {' and '.join(UNMOVED)}", "more", it, above(it, 0),
+                  over(it, 0), ours=f"by {it.mean:.2f} times", calibrated=True)  # fmt: skip
     yield from _far(far, near_, one, profiles)
     if not profiles:
-        it = slowdown(asked, outcomes, "hacc", "II", "I")
+        it = slowdown(m, "hacc", "II", "I")
         if it.of:
             yield one("II against I: hacc", "slightly below 1", it,
                       below(it, 1) and above(it, 1 - LITTLE), below(it, 1))  # fmt: skip
@@ -250,10 +231,8 @@ def _slower(asked: CongestionPlan, outcomes: Outcomes, profiles: str) -> Iterato
                       below(it, 1) and above(it, 1 - LITTLE), below(it, 1))  # fmt: skip
 
 
-def _far(
-    far: Mapping[str, Interval], near_: Mapping[str, Interval], one: Callable[..., Claim],
-    profiles: str,
-) -> Iterator[Claim]:  # fmt: skip
+def _far(far: Mapping[str, Interval], near_: Mapping[str, Interval], one: Callable[..., Claim],
+         profiles: str) -> Iterator[Claim]:  # fmt: skip
     away = f"III against I{WITH[profiles]}"
     for name, it in far.items():
         if name in FAR:
@@ -280,7 +259,7 @@ def _far(
 # -- counters
 
 
-def _counters(asked: CongestionPlan, outcomes: Outcomes) -> Iterator[Claim]:
+def _counters(m: Measured) -> Iterator[Claim]:
     """Judges the correlations of those applications that congestion slows down: the figures with
     their panels are not in the text, but it says that they are of these."""
     kinds: tuple[tuple[str, str, str, int, Measure], ...] = (
@@ -294,11 +273,11 @@ def _counters(asked: CongestionPlan, outcomes: Outcomes) -> Iterator[Claim]:
          lambda it: it.ptile_flits_per_s),
     )  # fmt: skip
     for words, paper, source, side, of in kinds:
-        for name in asked.applications:
-            it = by_repetition(asked, outcomes, name, of)
+        for name in m.asked.applications:
+            it = by_repetition(m, name, of)
             if not it.of:
                 continue
-            what, ours = f"run time and {words}: {name}", f"r = {_plus_minus(it)}"
+            what, ours = f"run time and {words}: {name}", f"r = {plus_minus(it, 2)}"
             if not profile(name).sensitive:
                 yield shown(what, "", ours, it)
                 continue
@@ -306,34 +285,29 @@ def _counters(asked: CongestionPlan, outcomes: Outcomes) -> Iterator[Claim]:
             yield judged(what, paper, ours, holds, side * it.mean > 0, it, source, TILES)
 
 
-def by_repetition(asked: CongestionPlan, outcomes: Outcomes, name: str, of: Measure) -> Interval:
+def by_repetition(m: Measured, name: str, of: Measure) -> Interval:
     """Returns the correlation of run time with a figure over the four settings, mean over the
     repetitions. Of one whose settings are not all there it is not known."""
     found = []
-    for shift in range(asked.repetitions):
-        runs = [outcomes.get(asked.at(name, setting, shift).key) for setting in SETTINGS]
+    for shift in range(m.asked.repetitions):
+        runs = [m.of(m.asked.at(name, setting, shift)) for setting in SETTINGS]
         known = [run for run in runs if run is not None]
         found.append(correlation(known, of) if len(known) == len(SETTINGS) else np.nan)
     return interval(found)
 
 
-def _plus_minus(it: Interval) -> str:
-    return f"{it.mean:.2f}" + ("" if np.isnan(it.half) else f" ± {it.half:.2f}")
-
-
-def _gpcnet(asked: CongestionPlan, outcomes: Outcomes) -> Iterator[Claim]:
+def _gpcnet(m: Measured) -> Iterator[Claim]:
     for canary in CANARIES:
-        found = impacts(asked, outcomes, canary)
+        found = impacts(m, canary)
         if len(found) < 3:
             continue
         by_size = {nodes: float(np.median([i for n, i, _ in found if n == nodes]))
                    for nodes in ALONE_ON if any(n == nodes for n, _, _ in found)}  # fmt: skip
-        shifts = [[(i, r) for _, i, r in impacts(asked, outcomes, canary, [shift])]
-                  for shift in asked.gpcnet_shifts]  # fmt: skip
-        it = interval([pearson(*np.array(pairs, float).T) if pairs else np.nan
-                       for pairs in shifts])  # fmt: skip
+        shifts = [[(i, r) for _, i, r in impacts(m, canary, [shift])]
+                  for shift in m.asked.gpcnet_shifts]  # fmt: skip
+        it = interval([pearson(*np.array(pairs, float).T) if pairs else np.nan for pairs in shifts])
         what = f"GPCNeT: impact on {canary} and stall-to-flit"
-        ours = (f"r = {_plus_minus(it)}; {', '.join(f'{i:.2f}' for i in by_size.values())} times "
+        ours = (f"r = {plus_minus(it, 2)}; {', '.join(f'{i:.2f}' for i in by_size.values())} times "
                 f"on {', '.join(map(str, by_size))} nodes")  # fmt: skip
         if canary == "bandwidth":
             yield judged(what, "rises", ours, above(it, 0), it.mean > 0, it, "Zhang 3.20",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,15 +26,14 @@ from odonata.figures.style import (
     LIGHT_TO_DARK,
     ORANGE,
     PURPLE,
-    draw_all,
     dress_small,
     panels_of,
 )
-from odonata.studies.congestion.cases import BUNDLED, REAL, CongestionPlan
+from odonata.studies.congestion.cases import BUNDLED, REAL
 from odonata.studies.congestion.claims import (
     Floats,
     Measure,
-    Outcomes,
+    Measured,
     correlation,
     impacts,
     of_setting,
@@ -76,20 +74,11 @@ RATIO = "network-tile stall-to-flit ratio"
 RUN_TIME = "run time (median in I = 1)"
 
 
-def draw(
-    asked: CongestionPlan, outcomes: Outcomes, directory: Path, pdf: bool = False
-) -> list[Path]:
-    """Draw all figures that there are outcomes for. Returns where they are."""
-    return draw_all(FIGURES, asked, outcomes, directory, pdf)
-
-
-def _runs(asked: CongestionPlan, outcomes: Outcomes, profiles: str = BUNDLED) -> dict[str, Runs]:
+def _runs(m: Measured, profiles: str = BUNDLED) -> dict[str, Runs]:
     """Returns the runs of all applications that have some in setting I."""
-    found = {
-        name: {setting: runs for setting in SETTINGS
-               if (runs := of_setting(asked, outcomes, name, setting, profiles))}
-        for name in asked.applications
-    }  # fmt: skip
+    found = {name: {setting: runs for setting in SETTINGS
+                    if (runs := of_setting(m, name, setting, profiles))}
+             for name in m.asked.applications}  # fmt: skip
     return {name: runs for name, runs in found.items() if "I" in runs}
 
 
@@ -100,16 +89,11 @@ def _unit(runs: Runs) -> float:
 # -- figure 3.17: run time by setting
 
 
-def figure_3_17(
-    asked: CongestionPlan, outcomes: Outcomes, profiles: str = BUNDLED
-) -> Figure | None:
+def figure_3_17(m: Measured, profiles: str = BUNDLED) -> Figure | None:
     """Draw run times by application and setting as boxes, with whiskers to the shortest and the
     longest; applications that reach further than others in a second panel."""
-    found = {
-        name: {setting: np.array([it.run_time_s for it in some]) / _unit(runs)
-               for setting, some in runs.items()}
-        for name, runs in _runs(asked, outcomes, profiles).items()
-    }  # fmt: skip
+    found = {name: {setting: np.array([it.run_time_s for it in some]) / _unit(runs) for setting,
+                    some in runs.items()} for name, runs in _runs(m, profiles).items()}  # fmt: skip
     if not found:
         return None
     near = [name for name in found if max(map(np.max, found[name].values())) <= NEAR]
@@ -141,20 +125,18 @@ def _boxes(axes: Axes, values: Mapping[str, Floats], place: int) -> None:
         if setting not in values:
             continue
         line = {"color": colour, "lw": 1.1, "solid_capstyle": "butt"}
-        axes.boxplot(
-            [values[setting]], positions=[place + 0.2 * (number - 1.5)], widths=0.15,
-            capwidths=0.09, whis=(0, 100), patch_artist=True, manage_ticks=False,
-            boxprops={"facecolor": (colour, 0.35), "edgecolor": colour, "lw": 0.9},
-            medianprops=line | {"lw": 2.4}, whiskerprops=line, capprops=line,
-        )  # fmt: skip
+        axes.boxplot([values[setting]], positions=[place + 0.2 * (number - 1.5)], widths=0.15,
+                     capwidths=0.09, whis=(0, 100), patch_artist=True, manage_ticks=False,
+                     boxprops={"facecolor": (colour, 0.35), "edgecolor": colour, "lw": 0.9},
+                     medianprops=line | {"lw": 2.4}, whiskerprops=line, capprops=line)  # fmt: skip
 
 
 # -- figures 3.18 and 3.19: run time over counters
 
 
-def figure_3_18(asked: CongestionPlan, outcomes: Outcomes) -> Figure | None:
+def figure_3_18(m: Measured) -> Figure | None:
     """Draw run time over the stall-to-flit ratio of network tiles, a panel per application."""
-    found = _runs(asked, outcomes)
+    found = _runs(m)
     if not found:
         return None
     columns = min(MOST_COLUMNS, len(found))
@@ -173,10 +155,10 @@ def figure_3_18(asked: CongestionPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def figure_3_19(asked: CongestionPlan, outcomes: Outcomes) -> Figure | None:
+def figure_3_19(m: Measured) -> Figure | None:
     """Draw run time over what tiles count per second: a row per counter, and a column per
     application that suffers from congestion."""
-    found = {name: runs for name, runs in _runs(asked, outcomes).items() if profile(name).sensitive}
+    found = {name: runs for name, runs in _runs(m).items() if profile(name).sensitive}
     if not found:
         return None
     figure, panels = _canvas(len(PER_SECOND), len(found), (1.45, 1.45), (0.36, 0.62), below=0.52)
@@ -234,9 +216,9 @@ def standard_error(values: Floats) -> float:
 # -- figure 3.20: GPCNeT alone
 
 
-def figure_3_20(asked: CongestionPlan, outcomes: Outcomes) -> Figure | None:
+def figure_3_20(m: Measured) -> Figure | None:
     """Draw the impact on canaries over the stall-to-flit ratio, a point per pair of runs."""
-    found = {canary: pairs for canary in CANARIES if (pairs := impacts(asked, outcomes, canary))}
+    found = {canary: pairs for canary in CANARIES if (pairs := impacts(m, canary))}
     if not found:
         return None
     figure, panels = _canvas(1, len(found), (2.7, 2.6), (0.5, 0), below=0.5)
@@ -270,10 +252,9 @@ def _canvas(
     wide = max(8.4, left + right + columns * panel[0] + (columns - 1) * gap[0])
     high = above + below + rows * panel[1] + (rows - 1) * gap[1]
     inside = (wide - left - right - (columns - 1) * gap[0]) / columns
-    return panels_of(
-        wide, high, rows, columns, width_ratios=ratios, left=left / wide, right=1 - right / wide,
-        bottom=below / high, top=1 - above / high, wspace=gap[0] / inside, hspace=gap[1] / panel[1],
-    )  # fmt: skip
+    return panels_of(wide, high, rows, columns, width_ratios=ratios, left=left / wide,
+                     right=1 - right / wide, bottom=below / high, top=1 - above / high,
+                     wspace=gap[0] / inside, hspace=gap[1] / panel[1])  # fmt: skip
 
 
 def _times_axis(axes: Axes, values: Sequence[float]) -> None:
@@ -299,7 +280,7 @@ def _scatter_keys() -> list[Line2D]:
     return [*crosses, dot, fit]
 
 
-FIGURES: dict[str, Callable[[CongestionPlan, Outcomes], Figure | None]] = {
+FIGURES: dict[str, Callable[[Measured], Figure | None]] = {
     "3.17": figure_3_17,
     "3.18": figure_3_18,
     "3.19": figure_3_19,

@@ -42,10 +42,9 @@ def split(nodes: Sequence[int], seed: int) -> tuple[list[int], list[int]]:
 def job_of(name: str, nodes: Sequence[int], tasks: int, background: bool) -> Job:
     """Returns a job of a profile on these nodes; its first task is on the first of them."""
     found = profile(name)
-    return Job(
-        len(nodes), name=name, profile=name, stages=found.stages_for(tasks), mapping="linear",
-        iterations=found.iterations, on=tuple(nodes), background=background,
-    )  # fmt: skip
+    return Job(len(nodes), name=name, profile=name, stages=found.stages_for(tasks),
+               mapping="linear", iterations=found.iterations, on=tuple(nodes),
+               background=background)  # fmt: skip
 
 
 def congestors(kinds: Sequence[str], nodes: Sequence[int], tasks: int) -> list[Job]:

@@ -209,10 +209,8 @@ def at_once(congestor: Job, requests: int) -> Job:
     """Returns a congestor whose tasks ask for so many times as much at once."""
     if requests == 1:
         return congestor
-    stages = (
-        replace(stage, message_bytes=stage.message_bytes * requests,
-                reply_bytes=stage.reply_bytes * requests)
-        for stage in congestor.stages
+    stages = (replace(stage, message_bytes=stage.message_bytes * requests,
+                      reply_bytes=stage.reply_bytes * requests) for stage in congestor.stages
     )  # fmt: skip
     return replace(congestor, profile="", stages=tuple(stages))
 
@@ -220,16 +218,12 @@ def at_once(congestor: Job, requests: int) -> Job:
 def application_on(found: Profile, nodes: Sequence[int], tasks: int) -> Job:
     """Returns a job of a profile on these nodes. Its tasks are in order, so that neighbours in its
     grid are near each other, as an MPI library would have them."""
-    return Job(
-        len(nodes), name=found.name, profile=found.name, stages=found.stages_for(tasks),
-        iterations=found.iterations, on=tuple(nodes), mapping="linear",
-    )  # fmt: skip
+    return Job(len(nodes), name=found.name, profile=found.name, stages=found.stages_for(tasks),
+               iterations=found.iterations, on=tuple(nodes), mapping="linear")  # fmt: skip
 
 
-def experiment_of(
-    jobs: Sequence[Job], tasks: int = 2, machine: str = MACHINE, router: str = "aries",
-    seed: int = 1,
-) -> Experiment:  # fmt: skip
+def experiment_of(jobs: Sequence[Job], tasks: int = 2, machine: str = MACHINE,
+                  router: str = "aries", seed: int = 1) -> Experiment:  # fmt: skip
     """Returns the experiment of some jobs."""
     preset = PRESETS[machine].machine
     inside: dict[str, Any] = {}
@@ -300,11 +294,6 @@ def _outcome(job: JobNetwork, counters: Any, own: float, result: Any) -> Congest
         events=result.events,
         digest=result.digest,
     )
-
-
-def revive(fields: dict[str, Any]) -> CongestionOutcome:
-    """Returns an outcome from what JSON has of it."""
-    return CongestionOutcome(**fields)
 
 
 @dataclass(frozen=True)

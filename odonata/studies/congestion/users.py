@@ -44,8 +44,6 @@ def others_on(nodes: Sequence[int], tasks: int, rng: np.random.Generator) -> lis
     """Returns other users' jobs on these nodes, in the background."""
     names = rng.permutation(np.array(OTHERS)).tolist()
     parts = np.array_split(np.array(nodes, np.int64), len(names))
-    return [
-        replace(application_on(profile(name), part.tolist(), tasks), name=f"other users' {name}",
-                iterations=FOREVER, background=True)
-        for name, part in zip(names, parts, strict=True) if len(part)
-    ]  # fmt: skip
+    return [replace(application_on(profile(name), part.tolist(), tasks),
+                    name=f"other users' {name}", iterations=FOREVER, background=True) for name,
+            part in zip(names, parts, strict=True) if len(part)]  # fmt: skip

@@ -6,15 +6,9 @@ heavy is imported when it is needed, so that the study can be listed at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from odonata.study.contract import Option, Packaged
-from pdes.errors import require
-
-if TYPE_CHECKING:
-    from odonata.studies.levelspread.cases import LevelSpreadPlan
-    from odonata.studies.levelspread.simulation import LevelSpreadOutcome, Point
+from odonata.study.contract import ALL, Option, Packaged
 
 PARTS = ("motivation", "homogeneous", "heterogeneous", "random", "order", "jokanovic", "patterns",
          "utilisation", "large-messages")  # fmt: skip
@@ -29,11 +23,11 @@ def _change(text: str) -> tuple[str, Any]:
     return parse_change(text)
 
 
-class LevelSpread(Packaged["LevelSpreadPlan", "Point", "LevelSpreadOutcome"]):
+class LevelSpread(Packaged):
     name = "level-spread"
     about = "Do jobs communicate faster where Level-Spread places them? (Zhang, thesis, chapter 3)"
     options = (
-        Option("part", "Which of its experiments.", "all", choices=("all", *PARTS)),
+        Option("part", "Which of its experiments.", "all", choices=(ALL, *PARTS), field="parts"),
         Option("workloads", "Number of random workloads.", 1000, int),
         Option("repeat", "Repetitions of all others, with other seeds.", 10, int),
         Option("seed", "The first.", 1, int),
@@ -49,20 +43,3 @@ class LevelSpread(Packaged["LevelSpreadPlan", "Point", "LevelSpreadOutcome"]):
         "worse: small and large jobs both; of pairs of a workload and a baseline. Intervals are of "
         "95 %, over repetitions or random workloads."
     )
-
-    def ask(
-        self, part: str = "all", workloads: int = 1000, repeat: int = 10, seed: int = 1,
-        draw: str = DRAWS[0], changes: tuple[tuple[str, Any], ...] = (),
-    ) -> LevelSpreadPlan:  # fmt: skip
-        from odonata.studies.levelspread.cases import LevelSpreadPlan
-
-        require(draw in DRAWS, f"draw = {draw!r}: one of {', '.join(DRAWS)}")
-        parts = PARTS if part == "all" else (part,)
-        return LevelSpreadPlan(workloads, repeat, seed, changes, parts, draw)
-
-    def cases(
-        self, asked: LevelSpreadPlan, outcomes: Mapping[str, LevelSpreadOutcome]
-    ) -> Sequence[Point]:
-        from odonata.studies.levelspread.cases import checked
-
-        return checked(asked)

@@ -108,11 +108,9 @@ def parse_change(text: str) -> tuple[str, Any]:
         if value not in ("true", "false"):
             raise ValueError(f"{text!r}: {name} is true or false")
         return name, value == "true"
-    make = {
-        **dict.fromkeys(("mapping", "routing", "exchange", "broadcast", "router", "host", "sight"),
-                        str),
-        **dict.fromkeys(("threshold", "terminal", "crossbar"), float),
-    }.get(name, int)  # fmt: skip
+    make = {**dict.fromkeys(("mapping", "routing", "exchange", "broadcast", "router", "host",
+                             "sight"), str), **dict.fromkeys(("threshold", "terminal", "crossbar"),
+                                                             float)}.get(name, int)  # fmt: skip
     try:
         return name, make(value)
     except ValueError:
@@ -132,10 +130,9 @@ def homogeneous(
     return asked.repeated(kinds, policy, machine=machine, ratio=ratio)
 
 
-def heterogeneous(
-    asked: LevelSpreadPlan, pattern: str, policy: str, *, ratio: float = 1.0,
-    machine: str = MACHINE, messages: tuple[int, int] = (1, 1), most: int = USUAL,
-) -> tuple[Point, ...]:  # fmt: skip
+def heterogeneous(asked: LevelSpreadPlan, pattern: str, policy: str, *, ratio: float = 1.0,
+                  machine: str = MACHINE, messages: tuple[int, int] = (1, 1),
+                  most: int = USUAL) -> tuple[Point, ...]:  # fmt: skip
     """Returns as many small jobs as large ones (figures 3.7 and 3.8), 90 % of the machine."""
     count = fitting(machine, SMALL_NODES + LARGE_NODES, most)
     kinds = (Jobs(count, SMALL_NODES, pattern, messages[0] * KB),
@@ -195,10 +192,8 @@ def _as_scripts(seed: int, which: int, pattern: str | None) -> tuple[Jobs, Jobs]
     return Jobs(few, small, pattern or one), Jobs(many, large, pattern or other)
 
 
-def random_workload(
-    asked: LevelSpreadPlan, which: int, policy: str, *, large_first: bool = False,
-    pattern: str | None = None,
-) -> Point:  # fmt: skip
+def random_workload(asked: LevelSpreadPlan, which: int, policy: str, *, large_first: bool = False,
+                    pattern: str | None = None) -> Point:  # fmt: skip
     kinds = random_kinds(asked.seed, which, pattern, asked.draw)
     order = "large-first" if large_first else "small-first"
     return asked.at(kinds, policy, asked.seed + which, order=order)
@@ -304,16 +299,11 @@ PARTS: dict[str, Callable[[LevelSpreadPlan], Iterator[Point]]] = {
 }
 
 
-def points(asked: LevelSpreadPlan) -> list[Point]:
-    """Returns each point once, in the order of the parts."""
-    return list(dict.fromkeys(point for part in asked.parts for point in PARTS[part](asked)))
-
-
 @lru_cache(maxsize=1)
-def checked(asked: LevelSpreadPlan) -> tuple[Point, ...]:
-    """Returns the same, cached, or refuses what cannot be built. They are asked for several times,
-    and the keys of tens of thousands take seconds."""
-    every = tuple(points(asked))
+def cases(asked: LevelSpreadPlan) -> tuple[Point, ...]:
+    """Returns each point once, in the order of the parts, or refuses what cannot be built. They are
+    cached: they are asked for several times, and the keys of tens of thousands take seconds."""
+    every = tuple(dict.fromkeys(point for part in asked.parts for point in PARTS[part](asked)))
     buildable(every)
     return every
 

@@ -28,7 +28,6 @@ from odonata.studies.levelspread.cases import (
     RATIOS,
     SMALL_NODES,
     SPREADING,
-    LevelSpreadPlan,
     heterogeneous,
     homogeneous,
     motivation,
@@ -38,7 +37,7 @@ from odonata.studies.levelspread.cases import (
 from odonata.studies.levelspread.measures import (
     HALF,
     Cell,
-    Outcomes,
+    Measured,
     Seeds,
     averaged,
     claim,
@@ -55,20 +54,18 @@ from odonata.study.verdicts import above, near, percent, verdict
 KINDS = ((SMALL, "small jobs"), (LARGE, "large jobs"))
 
 
-def claims(asked: LevelSpreadPlan, outcomes: Outcomes) -> list[Claim]:
+def claims(m: Measured) -> list[Claim]:
     """Returns the claims that there are outcomes for."""
     parts = (_motivation, _homogeneous, _quarters, _ports, _ratios, _machines, _messages,
              claims_random.claims, _utilisation, _large_messages)  # fmt: skip
-    return [claim for part in parts for claim in part(asked, outcomes) if claim.of]
+    return [claim for part in parts for claim in part(m) if claim.of]
 
 
 # -- kinds of claims
 
 
-def number(
-    name: str, printed: float, it: Interval, source: str, why: str, besides: str = "", *,
-    calibrated: bool = False,
-) -> Claim:  # fmt: skip
+def number(name: str, printed: float, it: Interval, source: str, why: str, besides: str = "", *,
+           calibrated: bool = False) -> Claim:  # fmt: skip
     """Returns the claim that what is saved is as much as was printed."""
     said = verdict(near(it, printed, HALF), above(it, 0))
     return claim(name, f"{100 * printed:.0f} %", percent(it) + besides, said, it, source, why,
@@ -116,9 +113,9 @@ def spanned(name: str, several: Iterable[Seeds]) -> Claim:
 # -- figure 3.2
 
 
-def _motivation(asked: LevelSpreadPlan, outcomes: Outcomes) -> Iterator[Claim]:
+def _motivation(m: Measured) -> Iterator[Claim]:
     def by_pattern(large: bool, one: str, other: str) -> list[Seeds]:
-        return [saved(*(times(outcomes, motivation(asked, large, pattern, policy), SMALL)
+        return [saved(*(times(m, motivation(m.asked, large, pattern, policy), SMALL)
                         for policy in (one, other))) for pattern in PATTERNS]  # fmt: skip
 
     yield everywhere("3.2, 17 × 16 nodes: RDG over RDN, by pattern", "faster",
@@ -134,15 +131,13 @@ def _motivation(asked: LevelSpreadPlan, outcomes: Outcomes) -> Iterator[Claim]:
 # -- figures 3.4 to 3.6
 
 
-def _homogeneous(asked: LevelSpreadPlan, outcomes: Outcomes) -> Iterator[Claim]:
+def _homogeneous(m: Measured) -> Iterator[Claim]:
     @cache
     def time(nodes: int, pattern: str, ratio: float, policy: str) -> Seeds:
-        return times(outcomes, homogeneous(asked, nodes, pattern, ratio, policy), SMALL)
+        return times(m, homogeneous(m.asked, nodes, pattern, ratio, policy), SMALL)
 
-    def savings(
-        nodes: int, ratios: Iterable[float], ones: Sequence[str], others: Sequence[str],
-        patterns: Sequence[str] = PATTERNS,
-    ) -> list[Seeds]:  # fmt: skip
+    def savings(nodes: int, ratios: Iterable[float], ones: Sequence[str], others: Sequence[str],
+                patterns: Sequence[str] = PATTERNS) -> list[Seeds]:  # fmt: skip
         return [saved(time(nodes, pattern, ratio, one), time(nodes, pattern, ratio, other))
                 for ratio in ratios for pattern in patterns for one in ones
                 for other in others]  # fmt: skip
@@ -167,13 +162,11 @@ def _homogeneous(asked: LevelSpreadPlan, outcomes: Outcomes) -> Iterator[Claim]:
     parts = (("3.4a, 16 nodes", SMALL_NODES, compact, SPREADING),
              ("3.4b, 64 nodes", LARGE_NODES, spread, COMPACT))  # fmt: skip
     for part, nodes, ones, others in parts:
-        yield everywhere(
-            f"{part}: gain, the slower the global links", "larger",
-            (less(averaged(savings(nodes, [low], ones, others, [pattern])),
-                  averaged(savings(nodes, [high], ones, others, [pattern])))
-             for low, high in pairwise(RATIOS) for pattern in PATTERNS),
-            "Zhang 3.4", "bandwidth-ratios",
-        )  # fmt: skip
+        yield everywhere(f"{part}: gain, the slower the global links", "larger",
+                         (less(averaged(savings(nodes, [low], ones, others, [pattern])),
+                               averaged(savings(nodes, [high], ones, others, [pattern]))) for low,
+                          high in pairwise(RATIOS) for pattern in PATTERNS), "Zhang 3.4",
+                         "bandwidth-ratios")  # fmt: skip
     for ratio in RATIOS:
         yield spanned(f"3.4a, ratio {fraction(ratio)}: compact over spreading",
                       savings(SMALL_NODES, [ratio], compact, SPREADING))  # fmt: skip
@@ -185,41 +178,34 @@ def _homogeneous(asked: LevelSpreadPlan, outcomes: Outcomes) -> Iterator[Claim]:
         yield spanned(f"3.4b, ratio 1, {pattern}: over Simple", alone)
 
 
-def _quarters(asked: LevelSpreadPlan, outcomes: Outcomes) -> Iterator[Claim]:
+def _quarters(m: Measured) -> Iterator[Claim]:
     """Relative to Simple, beside jobs of 64 nodes of the same pattern, policy and ratio."""
 
     def to_simple(nodes: int, pattern: str, ratio: float, policy: str, machine: str) -> Seeds:
-        return relative_to(*(
-            times(outcomes, homogeneous(asked, nodes, pattern, ratio, name, machine), SMALL)
-            for name in (policy, "simple")
-        ))  # fmt: skip
+        return relative_to(*(times(m, homogeneous(m.asked, nodes, pattern, ratio, name, machine),
+                                   SMALL) for name in (policy, "simple")))  # fmt: skip
 
-    yield unchanged(
-        "four quarter-machine jobs: times over Simple's, beside 64 nodes", "very close",
-        (relative_to(to_simple(nodes, pattern, ratio, policy, machine),
-                     to_simple(LARGE_NODES, pattern, ratio, policy, MACHINE))
-         for machine, nodes, ratio in quarters() for pattern in PATTERNS for policy in POLICIES
-         if policy != "simple"),
-        "Zhang 3.4.1", "jobs-of-a-quarter-machine",
-    )  # fmt: skip
+    yield unchanged("four quarter-machine jobs: times over Simple's, beside 64 nodes", "very close",
+                    (relative_to(to_simple(nodes, pattern, ratio, policy, machine),
+                                 to_simple(LARGE_NODES, pattern, ratio, policy, MACHINE))
+                     for machine, nodes, ratio in quarters() for pattern in PATTERNS
+                     for policy in POLICIES if policy != "simple"), "Zhang 3.4.1",
+                    "jobs-of-a-quarter-machine")  # fmt: skip
 
 
-def _ports(asked: LevelSpreadPlan, outcomes: Outcomes) -> Iterator[Claim]:
+def _ports(m: Measured) -> Iterator[Claim]:
     """Yields claims about ports for all-to-all at a ratio of 1: for each class of links the median
     or the largest count of a port under one policy, less that under another, as a part of their
     sum."""
 
     def counts(nodes: int, policy: str, link: str, count: str, which: int, minus: int) -> Seeds:
-        found = [outcomes.get(point.key)
-                 for point in homogeneous(asked, nodes, "all-to-all", 1.0, policy)]  # fmt: skip
+        found = [m.of(point) for point in homogeneous(m.asked, nodes, "all-to-all", 1.0, policy)]
         return [None if one is None else
                 one.ports[link][count][which] - (one.ports[link][count][minus] if minus else 0)
                 for one in found]  # fmt: skip
 
-    def apart(
-        nodes: int, ones: Sequence[str], others: Sequence[str], count: str, which: int,
-        minus: int = 0,
-    ) -> list[Seeds]:  # fmt: skip
+    def apart(nodes: int, ones: Sequence[str], others: Sequence[str], count: str, which: int,
+              minus: int = 0) -> list[Seeds]:  # fmt: skip
         def part(one: str, other: str, link: str) -> Seeds:
             a, b = (counts(nodes, name, link, count, which, minus) for name in (one, other))
             return [None if x is None or y is None else (y - x) / (x + y) if x + y else 0.0
@@ -255,12 +241,12 @@ Where = dict[str, object]
 class Mixed:
     """Jobs of both sizes: what Level-Spread saves, somewhere in figures 3.7 and 3.8."""
 
-    def __init__(self, asked: LevelSpreadPlan, outcomes: Outcomes) -> None:
-        self._asked, self._outcomes = asked, outcomes
+    def __init__(self, m: Measured) -> None:
+        self._m = m
 
     def time(self, kind: int, pattern: str, policy: str, **where: object) -> Seeds:
-        cell: Cell = heterogeneous(self._asked, pattern, policy, **where)  # type: ignore[arg-type]
-        return times(self._outcomes, cell, kind)
+        cell: Cell = heterogeneous(self._m.asked, pattern, policy, **where)  # type: ignore[arg-type]
+        return times(self._m, cell, kind)
 
     def saved(self, kind: int, pattern: str, policy: str, **where: object) -> Seeds:
         """Returns what Level-Spread saves of the time with a policy."""
@@ -283,18 +269,16 @@ class Mixed:
                 for where in places for pattern in PATTERNS for policy in policies]  # fmt: skip
 
 
-def _ratios(asked: LevelSpreadPlan, outcomes: Outcomes) -> Iterator[Claim]:
-    mixed = Mixed(asked, outcomes)
+def _ratios(m: Measured) -> Iterator[Claim]:
+    mixed = Mixed(m)
     places: list[Where] = [{"ratio": ratio} for ratio in RATIOS]
     yield from _stars("3.7a", mixed, places)
     for kind, policies in ((SMALL, SPREADING), (LARGE, COMPACT)):
-        yield everywhere(
-            f"3.7a, {KINDS[kind][1]}: gain, the slower the global links", "larger",
-            (less(mixed.mean(kind, pattern, policies, ratio=low),
-                  mixed.mean(kind, pattern, policies, ratio=high))
-             for low, high in pairwise(RATIOS) for pattern in PATTERNS),
-            "Zhang 3.7", "bandwidth-ratios",
-        )  # fmt: skip
+        yield everywhere(f"3.7a, {KINDS[kind][1]}: gain, the slower the global links", "larger",
+                         (less(mixed.mean(kind, pattern, policies, ratio=low),
+                               mixed.mean(kind, pattern, policies, ratio=high)) for low,
+                          high in pairwise(RATIOS) for pattern in PATTERNS), "Zhang 3.7",
+                         "bandwidth-ratios")  # fmt: skip
     for ratio, where in zip(RATIOS, places, strict=True):
         yield from _row(f"3.7a, ratio {fraction(ratio)}", mixed, where)
 
@@ -304,13 +288,10 @@ def _stars(figure: str, mixed: Mixed, places: Sequence[Where]) -> Iterator[Claim
     why = "where-the-star-lies"
     for kind, like, ahead in ((SMALL, COMPACT, SPREADING), (LARGE, SPREADING, COMPACT)):
         jobs = KINDS[kind][1]
-        yield unchanged(
-            f"{figure}, {jobs}: times over those of {_class(like)} policies", "similar",
-            (relative_to(mixed.time(kind, pattern, LEVEL_SPREAD, **where),
-                         mixed.time(kind, pattern, policy, **where))
-             for where in places for pattern in PATTERNS for policy in like),
-            "Zhang 3.7", why,
-        )  # fmt: skip
+        yield unchanged(f"{figure}, {jobs}: times over those of {_class(like)} policies", "similar",
+                        (relative_to(mixed.time(kind, pattern, LEVEL_SPREAD, **where),
+                                     mixed.time(kind, pattern, policy, **where)) for where in places
+                         for pattern in PATTERNS for policy in like), "Zhang 3.7", why)  # fmt: skip
         yield everywhere(f"{figure}, {jobs}: over {_class(ahead)} policies", "faster",
                          mixed.cells(kind, ahead, places), "Zhang 3.7", why)  # fmt: skip
 
@@ -326,8 +307,8 @@ def _row(name: str, mixed: Mixed, where: Where) -> Iterator[Claim]:
                        for pattern in PATTERNS))  # fmt: skip
 
 
-def _machines(asked: LevelSpreadPlan, outcomes: Outcomes) -> Iterator[Claim]:
-    mixed, most = Mixed(asked, outcomes), LARGER[-1]
+def _machines(m: Measured) -> Iterator[Claim]:
+    mixed, most = Mixed(m), LARGER[-1]
     for pattern, printed in (("broadcast", 0.32), ("all-to-all", 0.64)):
         it = interval(mixed.mean(SMALL, pattern, SPREADING, machine=most))
         yield number(f"3.7b, 1,056 nodes, small jobs: {pattern}, over the mean of spreading",
@@ -338,33 +319,29 @@ def _machines(asked: LevelSpreadPlan, outcomes: Outcomes) -> Iterator[Claim]:
                      mixed.both((*COMPACT, *SPREADING), places), "Zhang 3.7",
                      "where-the-star-lies")  # fmt: skip
     for kind, policies in ((SMALL, SPREADING), (LARGE, COMPACT)):
-        yield everywhere(
-            f"3.7b, {KINDS[kind][1]}: gain on 1,056 nodes, beside fewer", "larger",
-            (less(mixed.mean(kind, pattern, policies, machine=most),
-                  mixed.mean(kind, pattern, policies, machine=machine))
-             for machine in LARGER[:-1] for pattern in PATTERNS),
-            "Zhang 3.7", "larger-machines",
-        )  # fmt: skip
+        yield everywhere(f"3.7b, {KINDS[kind][1]}: gain on 1,056 nodes, beside fewer", "larger",
+                         (less(mixed.mean(kind, pattern, policies, machine=most),
+                               mixed.mean(kind, pattern, policies, machine=machine))
+                          for machine in LARGER[:-1] for pattern in PATTERNS), "Zhang 3.7",
+                         "larger-machines")  # fmt: skip
     for machine, where in zip(LARGER, places, strict=True):
         yield from _row(f"3.7b, {nodes_of(machine):,} nodes", mixed, where)
 
 
-def _messages(asked: LevelSpreadPlan, outcomes: Outcomes) -> Iterator[Claim]:
-    mixed, middle = Mixed(asked, outcomes), len(MESSAGES) // 2
+def _messages(m: Measured) -> Iterator[Claim]:
+    mixed, middle = Mixed(m), len(MESSAGES) // 2
     by_large, by_small = MESSAGES[middle::-1], MESSAGES[middle:]
 
     def steps(kind: int, rows: Sequence[tuple[int, int]], base: str) -> list[Seeds]:
         """Returns by how much spreading policies lose from a row to the next, over `base`."""
 
         def lost(pattern: str, row: tuple[int, int]) -> Seeds:
-            return averaged(
-                relative_to(*(mixed.time(kind, pattern, name, messages=row)
-                              for name in (policy, base))) for policy in SPREADING
+            return averaged(relative_to(*(mixed.time(kind, pattern, name, messages=row)
+                                          for name in (policy, base))) for policy in SPREADING
             )  # fmt: skip
 
-        return [less(lost(pattern, after), lost(pattern, before))
-                for before, after in pairwise(rows)
-                for pattern in PATTERNS]  # fmt: skip
+        return [less(lost(pattern, after), lost(pattern, before)) for before,
+                after in pairwise(rows) for pattern in PATTERNS]  # fmt: skip
 
     why, longer = "figure-38", "jobs under spreading, the longer the messages of the"
     yield everywhere(f"3.8, small {longer} large", "slower", steps(SMALL, by_large, LEVEL_SPREAD),
@@ -386,7 +363,7 @@ Time = Callable[[str, str, bool], Seeds]
 
 
 def _changed(
-    asked: LevelSpreadPlan, outcomes: Outcomes, homo: Where, hetero: Where, everything: bool
+    m: Measured, homo: Where, hetero: Where, everything: bool
 ) -> Iterator[tuple[str, list[Time]]]:
     """Returns, for jobs of one size and of both, the places that are compared."""
     ratios = RATIOS if everything else (1.0,)
@@ -394,7 +371,7 @@ def _changed(
     def one_size(nodes: int, ratio: float) -> Time:
         def time(pattern: str, policy: str, changed: bool) -> Seeds:
             more = homo if changed else {}
-            return times(outcomes, homogeneous(asked, nodes, pattern, ratio, policy, **more),  # type: ignore[arg-type]
+            return times(m, homogeneous(m.asked, nodes, pattern, ratio, policy, **more),  # type: ignore[arg-type]
                          SMALL)  # fmt: skip
 
         return time
@@ -402,7 +379,7 @@ def _changed(
     def both_sizes(kind: int, where: Where) -> Time:
         def time(pattern: str, policy: str, changed: bool) -> Seeds:
             more = hetero if changed else {}
-            return Mixed(asked, outcomes).time(kind, pattern, policy, **where, **more)
+            return Mixed(m).time(kind, pattern, policy, **where, **more)
 
         return time
 
@@ -425,19 +402,19 @@ def _beside(found: list[Time]) -> list[Seeds]:
             if policy != "simple"]  # fmt: skip
 
 
-def _utilisation(asked: LevelSpreadPlan, outcomes: Outcomes) -> Iterator[Claim]:
+def _utilisation(m: Measured) -> Iterator[Claim]:
     most: Where = {"most": LOWER}
-    for name, found in _changed(asked, outcomes, most, most, True):
+    for name, found in _changed(m, most, most, True):
         source = "Zhang 3.4.2" if name.startswith("3.7") else "Zhang 3.4.1"
         yield unchanged(f"{name} at {LOWER} % utilisation: times over Simple's, beside 90 %",
                         "the same", _beside(found), source, "utilisation")  # fmt: skip
 
 
-def _large_messages(asked: LevelSpreadPlan, outcomes: Outcomes) -> Iterator[Claim]:
+def _large_messages(m: Measured) -> Iterator[Claim]:
     homo: Where = {"kilobytes": LONG_KB}
     hetero: Where = {"messages": (LONG_KB, LONG_KB)}
     source, why = "Zhang 3.4.3", "messages-of-100-kb"
-    for name, found in _changed(asked, outcomes, homo, hetero, False):
+    for name, found in _changed(m, homo, hetero, False):
         yield unchanged(f"{name}, 100 KB in all jobs: times over Simple's, beside 1 KB",
                         "the same", _beside(found), source, why)  # fmt: skip
         longer = [relative_to(time(pattern, policy, True), time(pattern, policy, False))
@@ -452,9 +429,8 @@ def _large_messages(asked: LevelSpreadPlan, outcomes: Outcomes) -> Iterator[Clai
             yield claim(f"{name}, 100 KB in all jobs: times over those of 1 KB", "about 100", ours,
                         said, middle, source, why)  # fmt: skip
     for pattern in PATTERNS:
-        cells = [times(outcomes, homogeneous(asked, LARGE_NODES, pattern, 1.0, name,
-                                             kilobytes=LONG_KB), SMALL)
-                 for name in (LEVEL_SPREAD, "simple")]  # fmt: skip
+        cells = [times(m, homogeneous(m.asked, LARGE_NODES, pattern, 1.0, name, kilobytes=LONG_KB),
+                       SMALL) for name in (LEVEL_SPREAD, "simple")]  # fmt: skip
         yield spanned(f"3.4b, ratio 1, 100 KB, {pattern}: over Simple", [saved(*cells)])
 
 

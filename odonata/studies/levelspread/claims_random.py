@@ -8,18 +8,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from odonata.results.statistics import Interval, difference, interval
-from odonata.studies.levelspread.cases import (
-    BASELINES,
-    JOKANOVIC,
-    PATTERNS,
-    PUBLISHED,
-    LevelSpreadPlan,
-)
+from odonata.studies.levelspread import cases
 from odonata.studies.levelspread.measures import (
     HALF,
     ByWorkload,
     Floats,
-    Outcomes,
+    Measured,
     Seeds,
     by_workload,
     claim,
@@ -33,21 +27,22 @@ SINGLE = {"all-to-all": 0.01, "halo3d": 0.01, "halo3d26": 0.03, "halo2d": 0.04, 
 """In how many of the cases of one pattern a baseline was better."""
 
 
-def claims(asked: LevelSpreadPlan, outcomes: Outcomes) -> Iterator[Claim]:
-    usual = relative(asked, outcomes, BASELINES)
+def claims(m: Measured) -> Iterator[Claim]:
+    usual = relative(m, cases.BASELINES)
     yield from _usual(usual)
-    for pattern in PATTERNS:
-        alone = by_workload(relative(asked, outcomes, BASELINES, pattern=pattern))
+    for pattern in cases.PATTERNS:
+        alone = by_workload(relative(m, cases.BASELINES, pattern=pattern))
         yield _share(f"random, only {pattern}: worse", SINGLE.get(pattern), alone.worse,
                      "Zhang 3.4.4", "worse-and-ties")  # fmt: skip
-    late = by_workload(relative(asked, outcomes, BASELINES, large_first=True))
+    late = by_workload(relative(m, cases.BASELINES, large_first=True))
     yield from _large_first(by_workload(usual), late)
-    for policy, which in ((JOKANOVIC, "than Jokanovic"),
-                          (PUBLISHED, "than Jokanovic as in the published code")):  # fmt: skip
-        found = by_workload(relative(asked, outcomes, [policy]))
-        after = by_workload(relative(asked, outcomes, [policy], large_first=True))
+    for policy, which in ((cases.JOKANOVIC, "than Jokanovic"),
+                          (cases.PUBLISHED, "than Jokanovic as in the published code")
+    ):  # fmt: skip
+        found = by_workload(relative(m, [policy]))
+        after = by_workload(relative(m, [policy], large_first=True))
         every = _jokanovic(which, found, after)
-        if policy == PUBLISHED:  # the same printed numbers, which count once
+        if policy == cases.PUBLISHED:  # the same printed numbers, which count once
             every = (replace(one, source="", cause="") for one in every)
         yield from every
 

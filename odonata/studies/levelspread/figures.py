@@ -7,8 +7,8 @@ diamonds, spreading ones cool circles.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,29 +18,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
-from odonata.figures.style import BLUE, GREY, INK, draw_all, dress_small, panels_of
-from odonata.studies.levelspread.cases import (
-    BASELINES,
-    JOKANOVIC,
-    LARGE_NODES,
-    LARGER,
-    LEVEL_SPREAD,
-    MACHINE,
-    MESSAGES,
-    PATTERNS,
-    POLICIES,
-    RATIOS,
-    SMALL_NODES,
-    LevelSpreadPlan,
-    heterogeneous,
-    homogeneous,
-    motivation,
-    nodes_of,
-    quarters,
-    random_kinds,
-)
+from odonata.figures.style import BLUE, GREY, INK, dress_small, panels_of
+from odonata.studies.levelspread import cases
 from odonata.studies.levelspread.claims import fraction
-from odonata.studies.levelspread.measures import Outcomes, mean, means, quadrants, relative
+from odonata.studies.levelspread.measures import Measured, mean, means, quadrants, relative
 from odonata.studies.levelspread.simulation import LARGE, SMALL, Point
 
 
@@ -52,7 +33,7 @@ class Look(NamedTuple):
 
 
 LOOKS = {
-    LEVEL_SPREAD: Look("Level-Spread", "#159a4a", "*", 14),
+    cases.LEVEL_SPREAD: Look("Level-Spread", "#159a4a", "*", 14),
     "simple": Look("Simple", "#c0271e", "D", 9),
     "slurm": Look("Slurm", "#ec7a1c", "D", 6.8),
     "rdg": Look("RDG", "#f2b705", "D", 4.8),  # the three often coincide: one within the other
@@ -60,29 +41,28 @@ LOOKS = {
     "rrr": Look("RRR", "#2b6fc4", "o", 7.5),
     "rdn": Look("RDN", "#2fa9c7", "o", 7.5),
     "rrn": Look("RRN", "#8ecbe8", "o", 7.5),
-    JOKANOVIC: Look("Jokanovic", "#7d4a9e", "s", 6.5),
+    cases.JOKANOVIC: Look("Jokanovic", "#7d4a9e", "s", 6.5),
 }
-GREEN = LOOKS[LEVEL_SPREAD].colour
+GREEN = LOOKS[cases.LEVEL_SPREAD].colour
 TITLES = {"all-to-all": "All-to-all", "broadcast": "Broadcast", "fft3d": "FFT3d",
           "halo2d": "Halo2d", "halo3d": "Halo3d", "halo3d26": "Halo3d26"}  # fmt: skip
 US = 1e6
 
-Cells = Callable[[str, str], tuple[Point, ...]]
-"""Returns the cell of a pattern and a policy, in a row of a figure."""
-Row = tuple[str, Cells]
-
-
-def draw(
-    asked: LevelSpreadPlan, outcomes: Outcomes, directory: Path, pdf: bool = False
-) -> list[Path]:
-    """Draw all figures that there are outcomes for. Returns where they are."""
-    return draw_all(FIGURES, asked, outcomes, directory, pdf)
+Row = tuple[str, Mapping[str, Any]]
+"""A row of a figure: its name, and where its cells are."""
+BY_RATIO = [(f"ratio {fraction(ratio)}", {"ratio": ratio}) for ratio in cases.RATIOS]
+BY_MACHINE = [(f"{cases.nodes_of(machine):,} nodes", {"machine": machine})
+              for machine in cases.LARGER]  # fmt: skip
+BY_MESSAGES = [(f"{row[0]} : {row[1]} KB", {"messages": row}) for row in cases.MESSAGES]
+OF_QUARTERS = [(f"{cases.nodes_of(machine):,} nodes\nratio {fraction(ratio)}",
+                {"nodes": nodes, "ratio": ratio, "machine": machine})
+               for machine, nodes, ratio in cases.quarters()]  # fmt: skip
 
 
 # -- bars
 
 
-def figure_3_2(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
+def figure_3_2(m: Measured) -> Figure | None:
     """Draw both workloads, both policies, every pattern."""
     workloads = ((False, "17 jobs of 16 nodes"), (True, "4 jobs of 68 nodes"))
     figure, panels = panels_of(9.2, 3.3, 1, 2, left=0.075, right=0.99, top=0.82, bottom=0.09,
@@ -90,68 +70,42 @@ def figure_3_2(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
     there = 0
     for axes, (large, title) in zip(panels[0], workloads, strict=True):
         for i, policy in enumerate(("rdg", "rdn")):
-            for x, pattern in enumerate(PATTERNS):
-                base = mean(outcomes, motivation(asked, large, pattern, "rdg"))
-                values = means(outcomes, motivation(asked, large, pattern, policy), SMALL) / base
+            for x, pattern in enumerate(cases.PATTERNS):
+                base = mean(m, cases.motivation(m.asked, large, pattern, "rdg"))
+                values = means(m, cases.motivation(m.asked, large, pattern, policy), SMALL) / base
                 if len(values):
                     there |= 1 << large
                     _bar(axes, x + 0.38 * (i - 0.5), 0.36, values, LOOKS[policy].colour)
-        axes.set_xticks(range(len(PATTERNS)), [TITLES[pattern] for pattern in PATTERNS])
+        axes.set_xticks(range(len(cases.PATTERNS)), [TITLES[pattern] for pattern in cases.PATTERNS])
         axes.set_title(title, fontweight="bold")
-        dress_small(axes)
-        axes.grid(axis="x", visible=False)
+        dress_small(axes, upright=False)
     panels[0, 0].set_ylabel("communication time\n(RDG = 1)")
     _legend(figure, ("rdg", "rdn"), bars=True, top=True)
     return figure if there == 3 else None
 
 
-def figure_3_4a(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
-    return _bars(outcomes, _by_ratio(lambda pattern, policy, ratio: homogeneous(
-        asked, SMALL_NODES, pattern, ratio, policy)))  # fmt: skip
-
-
-def figure_3_4b(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
-    return _bars(outcomes, _by_ratio(lambda pattern, policy, ratio: homogeneous(
-        asked, LARGE_NODES, pattern, ratio, policy)))  # fmt: skip
-
-
-def figure_quarters(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
-    def row(machine: str, nodes: int, ratio: float) -> Row:
-        return (f"{nodes_of(machine):,} nodes\nratio {fraction(ratio)}",
-                lambda pattern, policy: homogeneous(asked, nodes, pattern, ratio, policy,
-                                                    machine))  # fmt: skip
-
-    return _bars(outcomes, [row(*where) for where in quarters()])
-
-
-def _by_ratio(cells: Callable[[str, str, float], tuple[Point, ...]]) -> list[Row]:
-    def row(ratio: float) -> Row:
-        return (f"ratio {fraction(ratio)}",
-                lambda pattern, policy: cells(pattern, policy, ratio))  # fmt: skip
-
-    return [row(ratio) for ratio in RATIOS]
-
-
-def _bars(outcomes: Outcomes, rows: Sequence[Row]) -> Figure | None:
+def _bars(m: Measured, rows: Sequence[Row], **where: Any) -> Figure | None:
     """Draw a row for each, a column for each pattern; Simple is 1."""
-    rows = [row for row in rows if _any(outcomes, row)]
+    rows = [(name, {**where, **own}) for name, own in rows]
+    rows = _known(m, rows, cases.homogeneous)
     if not rows:
         return None
     figure, panels = _rows(rows)
-    for (_, cells), line in zip(rows, panels, strict=True):
-        for pattern, axes in zip(PATTERNS, line, strict=True):
-            base = mean(outcomes, cells(pattern, "simple"))
-            for x, policy in enumerate(POLICIES):
-                values = means(outcomes, cells(pattern, policy), SMALL) / base
+    for (_, own), line in zip(rows, panels, strict=True):
+        for pattern, axes in zip(cases.PATTERNS, line, strict=True):
+            cells = partial(cases.homogeneous, m.asked, pattern=pattern, **own)
+            base = mean(m, cells(policy="simple"))
+            for x, policy in enumerate(cases.POLICIES):
+                values = means(m, cells(policy=policy), SMALL) / base
                 if len(values):
                     _bar(axes, x, 0.82, values, LOOKS[policy].colour)
             axes.axhline(1, color=GREY, lw=0.7, ls=(0, (4, 3)), zorder=1)
             axes.set_xticks([])
-            axes.set_xlim(-0.7, len(POLICIES) - 0.3)
+            axes.set_xlim(-0.7, len(cases.POLICIES) - 0.3)
             dress_small(axes)
         _from_zero(line)
     _label_y(figure, panels, "communication time (Simple = 1)")
-    _legend(figure, POLICIES, bars=True)
+    _legend(figure, cases.POLICIES, bars=True)
     return figure
 
 
@@ -165,19 +119,12 @@ def _bar(axes: Axes, x: float, width: float, values: Any, colour: str) -> None:
 # -- boxes
 
 
-def figure_3_5(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
-    return _boxes(asked, outcomes, SMALL_NODES)
-
-
-def figure_3_6(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
-    return _boxes(asked, outcomes, LARGE_NODES)
-
-
-def _boxes(asked: LevelSpreadPlan, outcomes: Outcomes, nodes: int) -> Figure | None:
+def _boxes(m: Measured, nodes: int) -> Figure | None:
     """Returns least, quartiles and most over all ports of a class; each the mean of the
     repetitions."""
-    cells = {name: homogeneous(asked, nodes, "all-to-all", 1.0, name) for name in POLICIES}
-    found = {name: [outcomes[point.key] for point in cell if point.key in outcomes]
+    cells = {name: cases.homogeneous(m.asked, nodes, "all-to-all", 1.0, name)
+             for name in cases.POLICIES}  # fmt: skip
+    found = {name: [m.outcomes[point.key] for point in cell if point.key in m.outcomes]
              for name, cell in cells.items()}  # fmt: skip
     found = {name: some for name, some in found.items() if some}
     if not found:
@@ -198,8 +145,7 @@ def _boxes(asked: LevelSpreadPlan, outcomes: Outcomes, nodes: int) -> Figure | N
             axes.set_ylim(0)
             axes.set_ylabel(label)
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
-            dress_small(axes)
-            axes.grid(axis="x", visible=False)
+            dress_small(axes, upright=False)
         line[0].set_title(f"output ports to {link} links", loc="left", fontweight="bold")
     return figure
 
@@ -214,41 +160,18 @@ def _box(axes: Axes, x: float, box: dict[str, float], colour: str) -> None:
 # -- small jobs against large ones
 
 
-def figure_3_7a(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
-    return _against(outcomes, _by_ratio(lambda pattern, policy, ratio: heterogeneous(
-        asked, pattern, policy, ratio=ratio)))  # fmt: skip
-
-
-def figure_3_7b(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
-    def row(machine: str) -> Row:
-        return (f"{nodes_of(machine):,} nodes",
-                lambda pattern, policy: heterogeneous(asked, pattern, policy,
-                                                      machine=machine))  # fmt: skip
-
-    return _against(outcomes, [row(machine) for machine in LARGER])
-
-
-def figure_3_8(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
-    def row(messages: tuple[int, int]) -> Row:
-        return (f"{messages[0]} : {messages[1]} KB",
-                lambda pattern, policy: heterogeneous(asked, pattern, policy,
-                                                      messages=messages))  # fmt: skip
-
-    return _against(outcomes, [row(messages) for messages in MESSAGES])
-
-
-def _against(outcomes: Outcomes, rows: Sequence[Row]) -> Figure | None:
+def _against(m: Measured, rows: Sequence[Row]) -> Figure | None:
     """Draw a row for each, a column for each pattern; Simple is at (1, 1)."""
-    rows = [row for row in rows if _any(outcomes, row)]
+    rows = _known(m, rows, cases.heterogeneous)
     if not rows:
         return None
     figure, panels = _rows(rows, bottom=0.62)
-    for (_, cells), line in zip(rows, panels, strict=True):
-        for pattern, axes in zip(PATTERNS, line, strict=True):
-            base = [mean(outcomes, cells(pattern, "simple"), kind) for kind in (SMALL, LARGE)]
-            for policy in (*BASELINES, LEVEL_SPREAD):
-                x, y = (mean(outcomes, cells(pattern, policy), kind) / base[kind]
-                        for kind in (SMALL, LARGE))  # fmt: skip
+    for (_, own), line in zip(rows, panels, strict=True):
+        for pattern, axes in zip(cases.PATTERNS, line, strict=True):
+            cells = partial(cases.heterogeneous, m.asked, pattern, **own)
+            base = [mean(m, cells(policy="simple"), kind) for kind in (SMALL, LARGE)]
+            for policy in (*cases.BASELINES, cases.LEVEL_SPREAD):
+                x, y = (mean(m, cells(policy=policy), kind) / base[kind] for kind in (SMALL, LARGE))
                 _dot(axes, policy, x, y)
             dress_small(axes)
         for which in "xy":
@@ -256,62 +179,43 @@ def _against(outcomes: Outcomes, rows: Sequence[Row]) -> Figure | None:
     _label_y(figure, panels, "communication time of large jobs (Simple = 1)")
     figure.text(0.5, 0.36 / figure.get_figheight(), "communication time of small jobs (Simple = 1)",
                 ha="center", va="bottom")  # fmt: skip
-    _legend(figure, POLICIES)
+    _legend(figure, cases.POLICIES)
     return figure
 
 
 def _dot(axes: Axes, policy: str, x: float, y: float) -> None:
     look = LOOKS[policy]
     axes.plot([x], [y], look.mark, ms=look.size, color=look.colour, mec="white", mew=0.7,
-              zorder=5 if policy == LEVEL_SPREAD else 4, clip_on=False)  # fmt: skip
+              zorder=5 if policy == cases.LEVEL_SPREAD else 4, clip_on=False)  # fmt: skip
 
 
 # -- random workloads
 
 
-def figure_3_9(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
+def figure_3_9(m: Measured) -> Figure | None:
     """Draw the workloads that were asked for; nothing where none of them was simulated."""
-    if not np.isfinite(relative(asked, outcomes, [*BASELINES, JOKANOVIC])["simple"]).any():
+    if not np.isfinite(relative(m, [*cases.BASELINES, cases.JOKANOVIC])["simple"]).any():
         return None
     sizes: Counter[int] = Counter()
-    for which in range(asked.workloads):
-        for kind in random_kinds(asked.seed, which):
+    for which in range(m.asked.workloads):
+        for kind in cases.random_kinds(m.asked.seed, which):
             sizes[kind.nodes] += kind.count
     figure, panels = panels_of(6.2, 3.1, 1, 1, left=0.125, right=0.985, top=0.96, bottom=0.155)
     axes = panels[0, 0]
     axes.bar(list(sizes), list(sizes.values()), 0.9, color=BLUE, zorder=2)
     axes.set_yscale("log")
-    axes.set_xlim(0, nodes_of(MACHINE) // 2 + 1)
+    axes.set_xlim(0, cases.nodes_of(cases.MACHINE) // 2 + 1)
     axes.set_xlabel("nodes of a job")
-    axes.set_ylabel(f"jobs in {asked.workloads:,} workloads")
+    axes.set_ylabel(f"jobs in {m.asked.workloads:,} workloads")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     axes.xaxis.set_major_locator(FixedLocator([1, 17, 34, 68, 102, 136]))
-    dress_small(axes)
-    axes.grid(axis="x", visible=False)
+    dress_small(axes, upright=False)
     return figure
 
 
-def figure_3_10(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
-    return _cloud(asked, outcomes, BASELINES, large_first=False)
-
-
-def figure_3_11(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
-    return _cloud(asked, outcomes, BASELINES, large_first=True)
-
-
-def figure_3_12(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
-    return _cloud(asked, outcomes, (JOKANOVIC,), large_first=False)
-
-
-def figure_3_13(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
-    return _cloud(asked, outcomes, (JOKANOVIC,), large_first=True)
-
-
-def _cloud(
-    asked: LevelSpreadPlan, outcomes: Outcomes, names: Sequence[str], *, large_first: bool
-) -> Figure | None:
+def _cloud(m: Measured, names: Sequence[str], *, large_first: bool) -> Figure | None:
     """Draw every workload under every baseline; Level-Spread is at (1, 1)."""
-    ratios = relative(asked, outcomes, names, large_first=large_first)
+    ratios = relative(m, names, large_first=large_first)
     share = quadrants(ratios)
     if share is None:
         return None
@@ -329,7 +233,7 @@ def _cloud(
         at(1, color=GREEN, lw=1.3, ls=(0, (5, 3)), zorder=3)
     for which_axis in "xy":
         _log_limits([axes], which_axis)
-    _dot(axes, LEVEL_SPREAD, 1, 1)
+    _dot(axes, cases.LEVEL_SPREAD, 1, 1)
     corners = ((0.97, 0.965, share.better), (0.03, 0.03, share.worse),
                (0.97, 0.03, share.small_only), (0.03, 0.965, share.large_only))  # fmt: skip
     for left, up, part in corners:
@@ -344,7 +248,7 @@ def _cloud(
         axes.set_title(
             f"{100 * share.ties:.0f} % on a dashed line", loc="right", fontsize=8, color=GREY, pad=3
         )
-    _legend(figure, (LEVEL_SPREAD, *names), top=True)
+    _legend(figure, (cases.LEVEL_SPREAD, *names), top=True)
     return figure
 
 
@@ -354,11 +258,10 @@ def _cloud(
 def _rows(rows: Sequence[Row], bottom: float = 0.42) -> tuple[Figure, Any]:
     """Returns a panel for every pattern of every row, with names; `bottom` inches below them."""
     high = 0.3 + 1.62 * len(rows) + bottom
-    figure, panels = panels_of(
-        11, high, len(rows), len(PATTERNS), left=0.075, right=0.955, top=1 - 0.3 / high,
-        bottom=(bottom + 0.18) / high, wspace=0.24, hspace=0.26,
-    )  # fmt: skip
-    for axes, pattern in zip(panels[0], PATTERNS, strict=True):
+    figure, panels = panels_of(11, high, len(rows), len(cases.PATTERNS), left=0.075, right=0.955,
+                               top=1 - 0.3 / high, bottom=(bottom + 0.18) / high, wspace=0.24,
+                               hspace=0.26)  # fmt: skip
+    for axes, pattern in zip(panels[0], cases.PATTERNS, strict=True):
         axes.set_title(TITLES[pattern], fontweight="bold")
     for (name, _), line in zip(rows, panels, strict=True):
         line[-1].text(1.06, 0.5, name, transform=line[-1].transAxes, rotation=270, va="center",
@@ -371,8 +274,10 @@ def _label_y(figure: Figure, panels: Any, label: str) -> None:
     figure.text(0.008, (box[0].y1 + box[-1].y0) / 2, label, rotation=90, ha="left", va="center")
 
 
-def _any(outcomes: Outcomes, row: Row) -> bool:
-    return any(point.key in outcomes for pattern in PATTERNS for point in row[1](pattern, "simple"))
+def _known(m: Measured, rows: Sequence[Row], cells: Callable[..., tuple[Point, ...]]) -> list[Row]:
+    """Returns the rows of which there is anything."""
+    return [(name, own) for name, own in rows if any(m.of(point) for pattern in cases.PATTERNS
+            for point in cells(m.asked, pattern=pattern, policy="simple", **own))]  # fmt: skip
 
 
 def _from_zero(line: Sequence[Axes]) -> None:
@@ -417,12 +322,10 @@ def _ticks(low: float, high: float) -> list[float]:
 
 def _legend(figure: Figure, names: Sequence[str], *, bars: bool = False, top: bool = False) -> None:
     looks = [LOOKS[name] for name in names]
-    keys: list[Any] = [
-        Patch(facecolor=look.colour, label=look.name) if bars
-        else Line2D([], [], ls="", marker=look.mark, ms=0.8 * look.size, color=look.colour,
-                    mec="white", mew=0.6, label=look.name)
-        for look in looks
-    ]  # fmt: skip
+    keys: list[Any] = [Patch(facecolor=look.colour, label=look.name) if bars
+                       else Line2D([], [], ls="", marker=look.mark, ms=0.8 * look.size,
+                                   color=look.colour, mec="white", mew=0.6, label=look.name)
+                       for look in looks]  # fmt: skip
     where: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 0.004)}
     if top:
         where = {"loc": "upper center", "bbox_to_anchor": (0.53, 0.995)}
@@ -430,19 +333,19 @@ def _legend(figure: Figure, names: Sequence[str], *, bars: bool = False, top: bo
                   handlelength=1.1, borderaxespad=0.2, **where)  # fmt: skip
 
 
-FIGURES: dict[str, Callable[[LevelSpreadPlan, Outcomes], Figure | None]] = {
+FIGURES: dict[str, Callable[[Measured], Figure | None]] = {
     "3.2": figure_3_2,
-    "3.4a": figure_3_4a,
-    "3.4b": figure_3_4b,
-    "quarters": figure_quarters,
-    "3.5": figure_3_5,
-    "3.6": figure_3_6,
-    "3.7a": figure_3_7a,
-    "3.7b": figure_3_7b,
-    "3.8": figure_3_8,
+    "3.4a": partial(_bars, rows=BY_RATIO, nodes=cases.SMALL_NODES),
+    "3.4b": partial(_bars, rows=BY_RATIO, nodes=cases.LARGE_NODES),
+    "quarters": partial(_bars, rows=OF_QUARTERS),
+    "3.5": partial(_boxes, nodes=cases.SMALL_NODES),
+    "3.6": partial(_boxes, nodes=cases.LARGE_NODES),
+    "3.7a": partial(_against, rows=BY_RATIO),
+    "3.7b": partial(_against, rows=BY_MACHINE),
+    "3.8": partial(_against, rows=BY_MESSAGES),
     "3.9": figure_3_9,
-    "3.10": figure_3_10,
-    "3.11": figure_3_11,
-    "3.12": figure_3_12,
-    "3.13": figure_3_13,
+    "3.10": partial(_cloud, names=cases.BASELINES, large_first=False),
+    "3.11": partial(_cloud, names=cases.BASELINES, large_first=True),
+    "3.12": partial(_cloud, names=(cases.JOKANOVIC,), large_first=False),
+    "3.13": partial(_cloud, names=(cases.JOKANOVIC,), large_first=True),
 }

@@ -18,10 +18,11 @@ import numpy.typing as npt
 from odonata.results.statistics import Interval, interval
 from odonata.studies.levelspread.cases import LEVEL_SPREAD, LevelSpreadPlan, random_workload
 from odonata.studies.levelspread.simulation import LARGE, SMALL, LevelSpreadOutcome, Point
+from odonata.study import measured
 from odonata.study.contract import Claim, Verdict
 from odonata.study.verdicts import values_of
 
-Outcomes = Mapping[str, LevelSpreadOutcome]
+Measured = measured.Measured[LevelSpreadPlan, Point, LevelSpreadOutcome]
 Floats = npt.NDArray[np.float64]
 Cell = Sequence[Point]
 Seeds = list[float | None]
@@ -31,16 +32,15 @@ Seeds = list[float | None]
 # -- means
 
 
-def means(outcomes: Outcomes, cell: Iterable[Point], kind: int) -> Floats:
+def means(m: Measured, cell: Iterable[Point], kind: int) -> Floats:
     """Returns the mean communication time of a kind of jobs, in picoseconds, for each repetition of
     a cell that there is."""
-    there = (outcomes.get(point.key) for point in cell)
-    return np.array([outcome.mean_ps(kind) for outcome in there if outcome is not None])
+    return np.array([outcome.mean_ps(kind) for outcome in m.there(cell)])
 
 
-def mean(outcomes: Outcomes, cell: Iterable[Point], kind: int = SMALL) -> float:
+def mean(m: Measured, cell: Iterable[Point], kind: int = SMALL) -> float:
     """Returns the mean; NaN, where there is none."""
-    times = means(outcomes, cell, kind)
+    times = means(m, cell, kind)
     return float(times.mean()) if len(times) else math.nan
 
 
@@ -51,10 +51,9 @@ def reduction(one: float, other: float) -> float:
 # -- repetition by repetition
 
 
-def times(outcomes: Outcomes, cell: Cell, kind: int) -> Seeds:
+def times(m: Measured, cell: Cell, kind: int) -> Seeds:
     """Returns the mean communication time of a kind of jobs, in picoseconds, by repetition."""
-    found = (outcomes.get(point.key) for point in cell)
-    return [None if outcome is None else outcome.mean_ps(kind) for outcome in found]
+    return m.each(cell, lambda outcome: outcome.mean_ps(kind))
 
 
 def relative_to(one: Seeds, other: Seeds) -> Seeds:
@@ -105,19 +104,19 @@ class Quadrants:
         return 1 - self.better - self.worse - self.small_only - self.large_only
 
 
-def relative(
-    asked: LevelSpreadPlan, outcomes: Outcomes, baselines: Sequence[str], *,
-    large_first: bool = False, pattern: str | None = None,
-) -> dict[str, Floats]:  # fmt: skip
+def relative(m: Measured, baselines: Sequence[str], *, large_first: bool = False,
+             pattern: str | None = None) -> dict[str, Floats]:  # fmt: skip
     """Returns by baseline, for every workload, the time of small and of large jobs, relative to
     that with Level-Spread; a row of NaN where there is no outcome yet."""
-    count = asked.workloads if pattern is None else asked.single
+    count = m.asked.workloads if pattern is None else m.asked.single
     ratios = {name: np.full((count, 2), np.nan) for name in baselines}
     for which in range(count):
 
         def found(policy: str, which: int = which) -> LevelSpreadOutcome | None:
-            point = random_workload(asked, which, policy, large_first=large_first, pattern=pattern)
-            return outcomes.get(point.key)
+            point = random_workload(
+                m.asked, which, policy, large_first=large_first, pattern=pattern
+            )
+            return m.of(point)
 
         ours = found(LEVEL_SPREAD)
         for name in baselines:
@@ -185,10 +184,8 @@ HALF = 0.005
 """What a printed number of whole per cent may have lost or won when it was rounded."""
 
 
-def claim(
-    name: str, paper: str, ours: str, said: Verdict, it: Interval, source: str, why: str, *,
-    calibrated: bool = False,
-) -> Claim:  # fmt: skip
+def claim(name: str, paper: str, ours: str, said: Verdict, it: Interval, source: str, why: str, *,
+          calibrated: bool = False) -> Claim:  # fmt: skip
     """Returns a claim that is explained, where it does not hold, under the heading `why`; an empty
     one where there are no outcomes."""
     if not it.of:

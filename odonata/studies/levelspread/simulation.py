@@ -179,10 +179,9 @@ def network_of(point: Point) -> Network:
 
     def job(kind: Jobs) -> Job:
         casts = kind.pattern == "broadcast"
-        return Job(
-            nodes=kind.nodes, pattern=point.broadcast if casts else kind.pattern,
-            message_bytes=kind.message_bytes * (point.broadcast_factor if casts else 1),
-            iterations=point.iterations, exchange=point.exchange, mapping=point.mapping,
+        return Job(nodes=kind.nodes, pattern=point.broadcast if casts else kind.pattern,
+                   message_bytes=kind.message_bytes * (point.broadcast_factor if casts else 1),
+                   iterations=point.iterations, exchange=point.exchange, mapping=point.mapping
         )  # fmt: skip
 
     jobs = tuple(job(kind) for kind in point.kinds for _ in range(kind.count))
@@ -190,12 +189,11 @@ def network_of(point: Point) -> Network:
         jobs=jobs, allocation=point.allocation, order=point.order, tasks_per_node=TASKS_PER_NODE,
         **cast(dict[str, Any], {**NIC, **HOSTS[point.host]}),
     )  # fmt: skip
-    return Network(
-        machine_of(point), workload=load, routing=point.routing, threshold=point.threshold,
-        packet_bytes=point.packet_bytes, flit_bytes=FLIT, terminal_buffer=point.buffer_bytes,
-        local_buffer=point.buffer_bytes, global_buffer=point.buffer_bytes,
-        delay_ps=point.delay_ps, seed=point.seed, **router_of(point),
-    )  # fmt: skip
+    return Network(machine_of(point), workload=load, routing=point.routing,
+                   threshold=point.threshold, packet_bytes=point.packet_bytes, flit_bytes=FLIT,
+                   terminal_buffer=point.buffer_bytes, local_buffer=point.buffer_bytes,
+                   global_buffer=point.buffer_bytes, delay_ps=point.delay_ps, seed=point.seed,
+                   **router_of(point))  # fmt: skip
 
 
 def buildable(points: Iterable[Point]) -> None:
@@ -245,13 +243,3 @@ def port_counts(network: Network, result: Any) -> dict[str, dict[str, tuple[floa
             for name, count in zip(COUNTS, (packets, stalled + waited), strict=True)
         }
     return counts
-
-
-def revive(fields: dict[str, Any]) -> LevelSpreadOutcome:
-    """Returns an outcome from what JSON has of it."""
-    times = tuple(tuple(kind) for kind in fields["times_ps"])
-    ports = {
-        kind: {name: tuple(five) for name, five in counts.items()}
-        for kind, counts in fields["ports"].items()
-    }
-    return LevelSpreadOutcome(times, ports, fields["events"], fields["digest"], fields["seconds"])

@@ -7,21 +7,14 @@ it is needed, so that the study can be listed at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
-
-from odonata.study.contract import Option, Packaged
-
-if TYPE_CHECKING:
-    from odonata.studies.nedd.cases import NeDDPlan
-    from odonata.studies.nedd.simulation import NeDDOutcome, Point
+from odonata.study.contract import ALL, Option, Packaged
 
 PARTS = ("application", "sets", "causes", "queue", "age")
 APPLICATIONS = ("minimd", "lammps", "milc", "miniamr", "qmcpack", "hpcg")
 """Those of figure 3.24."""
 
 
-class NeDD(Packaged["NeDDPlan", "Point", "NeDDOutcome"]):
+class NeDD(Packaged):
     name = "nedd"
     about = "Does a scheduler that reads the network place jobs better? (Zhang, 2021)"
     options = (
@@ -29,9 +22,9 @@ class NeDD(Packaged["NeDDPlan", "Point", "NeDDOutcome"]):
                "the same with idle nodes in fewer or more pieces; causes: the same with other ways "
                "to congest, ten runs at most; queue: sensitive and insensitive jobs among "
                "congestors; age: the same with old counters.", "all",
-               choices=("all", *PARTS)),
+               choices=(ALL, *PARTS), field="parts"),
         Option("application", "An application profile of the first part; all six unless some are "
-               "named.", (), several=True, metavar="NAME"),
+               "named.", (), several=True, metavar="NAME", field="applications"),
         Option("repetitions", "Runs of each case, with other nodes and other jobs.", 20, int),
         Option("sets", "Contiguous sets that the 200 idle nodes are in.", 50, int),
         Option("tasks", "Tasks per node of the application, of GPCNeT and of other users' jobs.",
@@ -47,18 +40,3 @@ class NeDD(Packaged["NeDDPlan", "Point", "NeDDOutcome"]):
         "over repetitions: of a ratio of two means; of queues, sets and ages of the mean of "
         "differences between two runs that have all but the allocation in common."
     )
-
-    def ask(
-        self, part: str = "all", application: Sequence[str] = (), repetitions: int = 20,
-        sets: int = 50, tasks: int = 2, ranks: int | None = None, hot: int = 1,
-    ) -> NeDDPlan:  # fmt: skip
-        from odonata.studies.nedd.cases import NeDDPlan
-
-        parts = PARTS if part == "all" else (part,)
-        return NeDDPlan(parts, tuple(application) or APPLICATIONS, repetitions, sets, tasks,
-                        tasks if ranks is None else ranks, hot)  # fmt: skip
-
-    def cases(self, asked: NeDDPlan, outcomes: Mapping[str, NeDDOutcome]) -> Sequence[Point]:
-        from odonata.studies.nedd.cases import cases
-
-        return cases(asked)

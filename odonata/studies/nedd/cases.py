@@ -7,22 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from odonata.experiment.profiles import built_in, profile
+from odonata.studies.nedd import APPLICATIONS, simulation
 from odonata.studies.nedd.floor import IDLE
-from odonata.studies.nedd.simulation import (
-    NO_CONGESTOR,
-    PARAMETERS,
-    TASKS,
-    Alone,
-    Moving,
-    Point,
-    Queue,
-    simulate,
-)
 from odonata.study.contract import digest
 from pdes.errors import require
 
 RIVALS = ("low-traffic-router", "fewer-router", "low-stall-router", "random",
-          "high-traffic-router", NO_CONGESTOR)  # fmt: skip
+          "high-traffic-router", simulation.NO_CONGESTOR)  # fmt: skip
 """The allocations of figure 3.24."""
 SETS = (8, 16, 25, 50)
 """In how many sets the idle nodes are, in the part about that."""
@@ -43,7 +34,8 @@ CAUSES: Mapping[str, Mapping[str, Any]] = {
 }
 """What the experiment of the thesis may have had otherwise than ours: ranks per node of GPCNeT,
 tasks per node of all jobs, and so on."""
-CAUSED_BY = ("low-traffic-router", "fewer-router", "low-stall-router", "random", NO_CONGESTOR)
+CAUSED_BY = ("low-traffic-router", "fewer-router", "low-stall-router", "random",
+             simulation.NO_CONGESTOR)  # fmt: skip
 CAUSED_RUNS = 10
 """Runs of each cause at most, as many as the thesis made."""
 QUEUED = ("nedd", "nedd-level", "low-traffic-router", "high-traffic-router", "low-stall-router",
@@ -71,51 +63,58 @@ class NeDDPlan:
     applications: tuple[str, ...]
     repetitions: int
     sets: int
-    tasks: int = TASKS
-    ranks: int = TASKS
+    tasks: int = simulation.TASKS
+    ranks: int | None = None
+    """None: as many as tasks."""
     hot: int = 1
 
     def __post_init__(self) -> None:
         known = built_in()
-        object.__setattr__(self, "applications", tuple(dict.fromkeys(self.applications)))
+        object.__setattr__(
+            self, "applications", tuple(dict.fromkeys(self.applications or APPLICATIONS))
+        )
         for name in self.applications:
             require(name in known, f"application {name}: one of {', '.join(known)}")
         require(1 <= self.repetitions <= 1000, f"repetitions = {self.repetitions}: 1 .. 1,000")
         require(1 <= self.sets <= IDLE, f"sets = {self.sets}: 1 .. {IDLE}")
         require(1 <= self.tasks <= MOST, f"tasks = {self.tasks}: 1 .. {MOST}")
-        enough = self.tasks <= self.ranks <= MOST
-        require(enough, f"ranks = {self.ranks}: from the {self.tasks} tasks of a node to {MOST}")
+        ranks = self.tasks if self.ranks is None else self.ranks
+        object.__setattr__(self, "ranks", ranks)
+        require(
+            self.tasks <= ranks <= MOST,
+            f"ranks = {ranks}: from the {self.tasks} tasks of a node to {MOST}",
+        )
         require(1 <= self.hot <= MOST_HOT, f"hot = {self.hot}: 1 .. {MOST_HOT}")
 
-    def alone(self, name: str, by: str, run: int, sets: int = 0) -> Alone:
+    def alone(self, name: str, by: str, run: int, sets: int = 0) -> simulation.Alone:
         """Returns a run of an application beside GPCNeT, as it was asked for."""
         return beside(name, by, run, sets=sets or self.sets, tasks=self.tasks, ranks=self.ranks,
                       hot=self.hot)  # fmt: skip
 
 
-def beside(name: str, by: str, run: int, **changed: Any) -> Alone:
+def beside(name: str, by: str, run: int, **changed: Any) -> simulation.Alone:
     """Returns a run of an application beside GPCNeT. While that does not run, how it would send is
     of no account, and the same run serves for any way."""
-    case = Alone(name, by, run, **changed)
-    if by != NO_CONGESTOR:
+    case = simulation.Alone(name, by, run, **changed)
+    if by != simulation.NO_CONGESTOR:
         return case
-    plain = Alone(name, by, run)
+    plain = simulation.Alone(name, by, run)
     return replace(case, congestor=plain.congestor, ranks=case.tasks, hot=plain.hot)
 
 
-def caused(words: str, by: str, run: int) -> Alone:
+def caused(words: str, by: str, run: int) -> simulation.Alone:
     """Returns a run of an application where one thing is otherwise."""
     return beside(SETS_OF, by, run, **CAUSES[words])
 
 
-def cases(asked: NeDDPlan) -> list[Point]:
+def cases(asked: NeDDPlan) -> list[simulation.Point]:
     """Returns each case once: a repetition of everything after the other."""
     found = (case for run in range(asked.repetitions) for part in asked.parts
              for case in _of(asked, part, run))  # fmt: skip
     return [*dict.fromkeys(found)]
 
 
-def _of(asked: NeDDPlan, part: str, run: int) -> Iterator[Point]:
+def _of(asked: NeDDPlan, part: str, run: int) -> Iterator[simulation.Point]:
     if part == "application":
         for application in asked.applications:
             for allocation in RIVALS:
@@ -130,8 +129,8 @@ def _of(asked: NeDDPlan, part: str, run: int) -> Iterator[Point]:
                 yield caused(words, allocation, run)
     elif part == "queue":
         for allocation in QUEUED:
-            yield Queue(allocation, run)
-        yield Queue("nedd", run, FIRST)
+            yield simulation.Queue(allocation, run)
+        yield simulation.Queue("nedd", run, FIRST)
         for delay in (DELAYS_US[0], DELAYS_US[-1]):
             yield restless("nedd", run, delay)
         for allocation in BLIND:
@@ -139,19 +138,20 @@ def _of(asked: NeDDPlan, part: str, run: int) -> Iterator[Point]:
     else:
         for application in AGED:
             for delay in DELAYS_US:
-                yield Moving(application, "nedd", run, delay)
-            for allocation in (*BLIND, NO_CONGESTOR):
-                yield Moving(application, allocation, run)
+                yield simulation.Moving(application, "nedd", run, delay)
+            for allocation in (*BLIND, simulation.NO_CONGESTOR):
+                yield simulation.Moving(application, allocation, run)
 
 
-def restless(allocation: str, run: int, delay_us: int = DELAYS_US[0]) -> Queue:
+def restless(allocation: str, run: int, delay_us: int = DELAYS_US[0]) -> simulation.Queue:
     """Returns a queue among congestors that do not stay."""
-    return Queue(allocation, run, FCFS, STAY_US, OFTEN_US, delay_us, LATE_US)
+    return simulation.Queue(allocation, run, FCFS, STAY_US, OFTEN_US, delay_us, LATE_US)
 
 
 def mark() -> str:
     """Returns a digest of this simulator, of an application beside a congestor and among several,
     and of all profiles."""
-    few: list[Point] = [Alone("lammps", "low-traffic-router", 0), Moving("lammps", "nedd", 0)]
-    made = [*(simulate(case).digest for case in few), *map(profile, built_in())]
-    return digest([*made, *PARAMETERS.items()])
+    few: list[simulation.Point] = [simulation.Alone("lammps", "low-traffic-router", 0),
+                                   simulation.Moving("lammps", "nedd", 0)]  # fmt: skip
+    made = [*(simulation.simulate(case).digest for case in few), *map(profile, built_in())]
+    return digest([*made, *simulation.PARAMETERS.items()])

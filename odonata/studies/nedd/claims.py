@@ -10,28 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from odonata.results.statistics import Interval, difference, interval
-from odonata.studies.nedd.cases import (
-    AGED,
-    BLIND,
-    CAUSED_BY,
-    CAUSES,
-    DELAYS_US,
-    FCFS,
-    FIRST,
-    QUEUED,
-    RIVALS,
-    SETS,
-    SETS_OF,
-    STAY_US,
-    NeDDPlan,
-    caused,
-    restless,
-)
+from odonata.studies.nedd import cases
 from odonata.studies.nedd.simulation import NO_CONGESTOR, Moving, NeDDOutcome, Point, Queue
+from odonata.study import measured
 from odonata.study.contract import Claim
-from odonata.study.verdicts import above, below, judged, near, percent, shown, values_of
+from odonata.study.verdicts import above, below, judged, near, percent, plus_minus, shown, values_of
 
-Outcomes = Mapping[str, NeDDOutcome]
+Measured = measured.Measured[cases.NeDDPlan, Point, NeDDOutcome]
 Floats = npt.NDArray[np.float64]
 Measure = Callable[[NeDDOutcome], float]
 
@@ -78,11 +63,9 @@ def _mean(it: NeDDOutcome, since: Sequence[float], sensitive: bool) -> float:
     return float(np.mean(spans))
 
 
-def values(
-    asked: NeDDPlan, outcomes: Outcomes, case: Callable[[int], Point], of: Measure
-) -> dict[int, float]:
+def values(m: Measured, case: Callable[[int], Point], of: Measure) -> dict[int, float]:
     """Returns a measure of each run that there is of a case, by its number."""
-    found = ((run, outcomes.get(case(run).key)) for run in range(asked.repetitions))
+    found = ((run, m.of(case(run))) for run in range(m.asked.repetitions))
     return {run: of(outcome) for run, outcome in found if outcome is not None}
 
 
@@ -156,31 +139,28 @@ def mean_of(some: Mapping[int, float]) -> tuple[float, float]:
     return it.mean, it.half
 
 
-def alone(
-    asked: NeDDPlan, outcomes: Outcomes, name: str, by: str, sets: int = 0
-) -> dict[int, float]:
+def alone(m: Measured, name: str, by: str, sets: int = 0) -> dict[int, float]:
     """Returns the run times of an application under an allocation."""
-    return values(asked, outcomes, lambda n: asked.alone(name, by, n, sets), run_time_s)
+    return values(m, lambda n: m.asked.alone(name, by, n, sets), run_time_s)
 
 
-def queued(
-    asked: NeDDPlan, outcomes: Outcomes, by: str, of: Measure, order: str = FCFS
-) -> dict[int, float]:
+def queued(m: Measured, by: str, of: Measure, order: str = cases.FCFS) -> dict[int, float]:
     """Returns a measure of the queues under an allocation."""
-    return values(asked, outcomes, lambda run: Queue(by, run, order), of)
+    return values(m, lambda run: Queue(by, run, order), of)
 
 
-def slowdowns(asked: NeDDPlan, outcomes: Outcomes, by: str, delay_us: int) -> dict[int, float]:
+def slowdowns(m: Measured, by: str, delay_us: int) -> dict[int, float]:
     """Returns how many times as long as without congestors applications take among those that take
     turns, mean over applications, by run."""
     found: dict[int, list[float]] = {}
-    for run in range(asked.repetitions):
-        for name in AGED:
-            mine, quiet = (outcomes.get(case.key) for case in (
+    for run in range(m.asked.repetitions):
+        for name in cases.AGED:
+            mine, quiet = (m.of(case) for case in (
                 Moving(name, by, run, delay_us), Moving(name, NO_CONGESTOR, run)))  # fmt: skip
             if mine and quiet:
                 found.setdefault(run, []).append(run_time_s(mine) / run_time_s(quiet))
-    return {run: float(np.mean(some)) for run, some in found.items() if len(some) == len(AGED)}
+    return {run: float(np.mean(some)) for run, some in found.items()
+            if len(some) == len(cases.AGED)}  # fmt: skip
 
 
 def mean(some: Mapping[int, float]) -> float:
@@ -191,21 +171,21 @@ def mean(some: Mapping[int, float]) -> float:
 # -- what is claimed
 
 
-def claims(asked: NeDDPlan, outcomes: Outcomes) -> list[Claim]:
+def claims(m: Measured) -> list[Claim]:
     """Returns the claims that there are outcomes for."""
     parts = (_applications, _sets, _causes, _queue, _restless, _age)
-    return [claim for part in parts for claim in part(asked, outcomes)]
+    return [claim for part in parts for claim in part(m)]
 
 
-def _applications(asked: NeDDPlan, outcomes: Outcomes) -> Iterator[Claim]:
+def _applications(m: Measured) -> Iterator[Claim]:
     gains: dict[str, Interval] = {}
-    for name in asked.applications if "application" in asked.parts else ():
-        took = {by: some for by in RIVALS if (some := alone(asked, outcomes, name, by))}
+    for name in m.asked.applications if "application" in m.asked.parts else ():
+        took = {by: some for by in cases.RIVALS if (some := alone(m, name, by))}
         if {LOW, RANDOM, NO_CONGESTOR} <= {*took}:
             gains |= {f"{name} against {other}": shorter(took[LOW], took[other])
                       for other in BETTER if other in took}  # fmt: skip
             yield from _application(name, took)
-    if len(asked.applications) > 1 and gains:
+    if len(m.asked.applications) > 1 and gains:
         most = max(gains, key=lambda words: gains[words].mean)
         it = gains[most]
         found = near(it, MOST_BETTER, 0.005) and above(it, 0)
@@ -262,14 +242,14 @@ def _with_cause(claim: Claim, cause: str) -> Claim:
     return claim if claim.holds else replace(claim, cause=cause)
 
 
-def _causes(asked: NeDDPlan, outcomes: Outcomes) -> Iterator[Claim]:
-    for words in CAUSES if "causes" in asked.parts else ():
+def _causes(m: Measured) -> Iterator[Claim]:
+    for words in cases.CAUSES if "causes" in m.asked.parts else ():
         took = {
             by: some
-            for by in CAUSED_BY
-            if (some := values(asked, outcomes, partial(caused, words, by), run_time_s))
+            for by in cases.CAUSED_BY
+            if (some := values(m, partial(cases.caused, words, by), run_time_s))
         }
-        if len(took) < len(CAUSED_BY):
+        if len(took) < len(cases.CAUSED_BY):
             continue
         slow = {by: times(took[by], took[NO_CONGESTOR]) for by in (RANDOM, STALLS, FEWER, LOW)}
         yield Claim(f"causes, {words}: run time against no congestor", "",
@@ -282,74 +262,71 @@ def _causes(asked: NeDDPlan, outcomes: Outcomes) -> Iterator[Claim]:
 
 
 def _numbers(some: Mapping[str, Interval]) -> dict[str, float]:
-    return {f"{by} {end}": value for by, it in some.items()
-            for end, value in values_of(it).items()}  # fmt: skip
+    return {f"{by} {end}": value for by, it in some.items() for end, value in values_of(it).items()}
 
 
-def _sets(asked: NeDDPlan, outcomes: Outcomes) -> Iterator[Claim]:
-    for sets in SETS if "sets" in asked.parts else ():
-        low, fewer = (alone(asked, outcomes, SETS_OF, by, sets) for by in (LOW, FEWER))
+def _sets(m: Measured) -> Iterator[Claim]:
+    for sets in cases.SETS if "sets" in m.asked.parts else ():
+        low, fewer = (alone(m, cases.SETS_OF, by, sets) for by in (LOW, FEWER))
         part, half = change(low, fewer)
         if not np.isnan(part):
-            yield Claim(f"{SETS_OF}, {sets} sets: low-traffic-router against fewer-router", "",
-                        f"{_shorter(part)}{_within(half)}", None, len(low),
+            yield Claim(f"{cases.SETS_OF}, {sets} sets: low-traffic-router against fewer-router",
+                        "", f"{_shorter(part)}{_within(half)}", None, len(low),
                         {"shorter": -part, "half": half})  # fmt: skip
 
 
-def _queue(asked: NeDDPlan, outcomes: Outcomes) -> Iterator[Claim]:
-    for other in QUEUED:
+def _queue(m: Measured) -> Iterator[Claim]:
+    for other in cases.QUEUED:
         if other == "nedd":
             continue
-        sooner, half = change(*(queued(asked, outcomes, by, response_s(True))
-                                for by in ("nedd", other)))  # fmt: skip
+        sooner, half = change(*(queued(m, by, response_s(True)) for by in ("nedd", other)))
         if np.isnan(sooner):
             continue
-        slower, width = change(*(queued(asked, outcomes, by, running_s(False))
-                                 for by in ("nedd", other)))  # fmt: skip
-        of = len(queued(asked, outcomes, other, response_s(True)))
+        slower, width = change(*(queued(m, by, running_s(False)) for by in ("nedd", other)))
+        of = len(queued(m, other, response_s(True)))
         yield Claim(f"queue, nedd against {other}: sensitive jobs end", "",
                     f"{_shorter(sooner, 'sooner', 'later')}{_within(half)}", None, of,
                     {"sooner": -sooner, "half": half})  # fmt: skip
         yield Claim(f"queue, nedd against {other}: insensitive jobs run", "",
                     f"{_shorter(slower)}{_within(width)}", None, of,
                     {"longer": slower, "half": width})  # fmt: skip
-    first, half = change(queued(asked, outcomes, "nedd", response_s(True), FIRST),
-                         queued(asked, outcomes, "nedd", response_s(True)))  # fmt: skip
+    first, half = change(queued(m, "nedd", response_s(True), cases.FIRST),
+                         queued(m, "nedd", response_s(True)))  # fmt: skip
     if not np.isnan(first):
-        rest, width = change(queued(asked, outcomes, "nedd", response_s(False), FIRST),
-                             queued(asked, outcomes, "nedd", response_s(False)))  # fmt: skip
+        rest, width = change(queued(m, "nedd", response_s(False), cases.FIRST),
+                             queued(m, "nedd", response_s(False)))  # fmt: skip
         yield Claim("queue, nedd, sensitive-first against fcfs: sensitive jobs end", "",
                     f"{_shorter(first, 'sooner', 'later')}{_within(half)}; others "
                     f"{_shorter(rest, 'sooner', 'later')}{_within(width)}",
-                    None, asked.repetitions, {"sooner": -first, "half": half})  # fmt: skip
+                    None, m.asked.repetitions, {"sooner": -first, "half": half})  # fmt: skip
 
 
-def _restless(asked: NeDDPlan, outcomes: Outcomes) -> Iterator[Claim]:
+def _restless(m: Measured) -> Iterator[Claim]:
     def ends(by: str, delay_us: int) -> dict[int, float]:
-        return values(asked, outcomes, lambda run: restless(by, run, delay_us), response_s(True))
+        return values(m, lambda run: cases.restless(by, run, delay_us), response_s(True))
 
-    for delay in (DELAYS_US[0], DELAYS_US[-1]):
-        for other in BLIND:
-            part, half = change(ends("nedd", delay), ends(other, DELAYS_US[0]))
+    for delay in (cases.DELAYS_US[0], cases.DELAYS_US[-1]):
+        for other in cases.BLIND:
+            part, half = change(ends("nedd", delay), ends(other, cases.DELAYS_US[0]))
             if not np.isnan(part):
                 yield Claim(
                     f"queue among congestors that do not stay, nedd by counters {delay:,} us late "
                     f"against {other}: sensitive jobs end", "",
                     f"{_shorter(part, 'sooner', 'later')}{_within(half)}", None,
-                    asked.repetitions, {"sooner": -part, "half": half},
+                    m.asked.repetitions, {"sooner": -part, "half": half},
                 )  # fmt: skip
 
 
-def _age(asked: NeDDPlan, outcomes: Outcomes) -> Iterator[Claim]:
-    slow = {by: slowdowns(asked, outcomes, by, DELAYS_US[0]) for by in BLIND}
-    for delay in DELAYS_US:
-        mine = slowdowns(asked, outcomes, "nedd", delay)
-        for other in BLIND:
+def _age(m: Measured) -> Iterator[Claim]:
+    slow = {by: slowdowns(m, by, cases.DELAYS_US[0]) for by in cases.BLIND}
+    for delay in cases.DELAYS_US:
+        mine = slowdowns(m, "nedd", delay)
+        for other in cases.BLIND:
             part, half = change(mine, slow[other])
             if not np.isnan(part):
                 yield Claim(
-                    f"age {delay / STAY_US:g} times a congestor's stay: nedd against {other}", "",
-                    f"{_shorter(part)}{_within(half)}", None, len(mine),
+                    f"age {delay / cases.STAY_US:g} times a congestor's stay: nedd against {other}",
+                    "", f"{_shorter(part)}{_within(half)}", None, len(mine),
                     {"shorter": -part, "half": half},
                 )  # fmt: skip
 
@@ -359,7 +336,7 @@ def _shorter(part: float, less: str = "shorter", more: str = "longer") -> str:
 
 
 def _times(it: Interval) -> str:
-    return f"{it.mean:.2f}" + ("" if np.isnan(it.half) else f" ± {it.half:.2f}") + " times"
+    return f"{plus_minus(it, 2)} times"
 
 
 def _within(half: float) -> str:

@@ -6,7 +6,6 @@ Figure 3.24 shows what the thesis's does; those about sets, queues and old count
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,41 +21,8 @@ from matplotlib.ticker import (
     PercentFormatter,
 )
 
-from odonata.figures.style import (
-    BLUE,
-    DASHES,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    draw_all,
-    dress_small,
-    panels_of,
-)
-from odonata.studies.nedd.cases import (
-    BLIND,
-    DELAYS_US,
-    FIRST,
-    OFTEN_US,
-    QUEUED,
-    RIVALS,
-    SETS,
-    SETS_BY,
-    SETS_OF,
-    STAY_US,
-    NeDDPlan,
-)
-from odonata.studies.nedd.claims import (
-    Outcomes,
-    alone,
-    change,
-    mean,
-    mean_of,
-    queued,
-    response_s,
-    running_s,
-    slowdowns,
-)
+from odonata.figures.style import BLUE, DASHES, GREEN, GREY, ORANGE, PURPLE, dress_small, panels_of
+from odonata.studies.nedd import cases, claims
 
 RED = "#c0392b"
 COLOURS = {"low-traffic-router": BLUE, "fewer-router": GREEN, "random": ORANGE,
@@ -64,20 +30,15 @@ COLOURS = {"low-traffic-router": BLUE, "fewer-router": GREEN, "random": ORANGE,
 MOST_COLUMNS = 3
 
 
-def draw(asked: NeDDPlan, outcomes: Outcomes, directory: Path, pdf: bool = False) -> list[Path]:
-    """Draw all figures that there are outcomes for. Returns where they are."""
-    return draw_all(FIGURES, asked, outcomes, directory, pdf)
-
-
 # -- figure 3.24: an application beside a congestor
 
 
-def figure_3_24(asked: NeDDPlan, outcomes: Outcomes) -> Figure | None:
+def figure_3_24(m: claims.Measured) -> Figure | None:
     """Draw run times by allocation, a panel per application: from the shortest to the longest, a
     box from the first to the third quartile, with median and mean."""
-    found = {name: times for name in asked.applications
-             if (times := {by: [*some.values()] for by in RIVALS
-                           if (some := alone(asked, outcomes, name, by))})}  # fmt: skip
+    found = {name: times for name in m.asked.applications
+             if (times := {by: [*some.values()] for by in cases.RIVALS
+                           if (some := claims.alone(m, name, by))})}  # fmt: skip
     if not found:
         return None
     columns = min(MOST_COLUMNS, len(found))
@@ -99,54 +60,51 @@ def figure_3_24(asked: NeDDPlan, outcomes: Outcomes) -> Figure | None:
             axes.set_ylabel("run time (ms)")
     for axes in panels.flat[len(found) :]:
         axes.set_visible(False)
-    _legend(figure, [
-        Line2D([], [], color=GREY, lw=1.1, label="shortest to longest"),
-        Patch(facecolor=BLUE, alpha=0.35, label="first to third quartile"),
-        Line2D([], [], color="black", ls=DASHES, lw=1.4, label="median"),
-        Line2D([], [], color=RED, marker="o", ls="", ms=4.5, label="mean"),
-    ], 4)  # fmt: skip
+    _legend(figure, [Line2D([], [], color=GREY, lw=1.1, label="shortest to longest"),
+                     Patch(facecolor=BLUE, alpha=0.35, label="first to third quartile"),
+                     Line2D([], [], color="black", ls=DASHES, lw=1.4, label="median"),
+                     Line2D([], [], color=RED, marker="o", ls="", ms=4.5, label="mean")], 4
+    )  # fmt: skip
     return figure
 
 
 def _boxes(axes: Axes, values: Sequence[Sequence[float]]) -> None:
     line = {"color": GREY, "lw": 1.1}
-    axes.boxplot(
-        [*values], positions=range(len(values)), widths=0.55, whis=(0, 100), patch_artist=True,
-        manage_ticks=False, showmeans=True, whiskerprops=line, capprops=line,
-        boxprops={"facecolor": (BLUE, 0.35), "edgecolor": "none"},
-        medianprops={"color": "black", "ls": DASHES, "lw": 1.4},
-        meanprops={"marker": "o", "markerfacecolor": RED, "markeredgecolor": RED,
-                   "markersize": 4.5},
-    )  # fmt: skip
+    axes.boxplot([*values], positions=range(len(values)), widths=0.55, whis=(0, 100),
+                 patch_artist=True, manage_ticks=False, showmeans=True, whiskerprops=line,
+                 capprops=line, boxprops={"facecolor": (BLUE, 0.35), "edgecolor": "none"},
+                 medianprops={"color": "black", "ls": DASHES, "lw": 1.4},
+                 meanprops={"marker": "o", "markerfacecolor": RED, "markeredgecolor": RED,
+                            "markersize": 4.5})  # fmt: skip
 
 
 # -- in how many sets idle nodes are
 
 
-def figure_sets(asked: NeDDPlan, outcomes: Outcomes) -> Figure | None:
+def figure_sets(m: claims.Measured) -> Figure | None:
     """Draw mean run times over the number of sets, and how much fewer-router is behind."""
-    found = {by: means for by in SETS_BY
-             if (means := {sets: mean(some) * 1e3 for sets in SETS
-                           if (some := alone(asked, outcomes, SETS_OF, by, sets))})}  # fmt: skip
-    if len(found) < len(SETS_BY) or any(len(means) < 2 for means in found.values()):
+    found = {by: means for by in cases.SETS_BY
+             if (means := {sets: claims.mean(some) * 1e3 for sets in cases.SETS
+                           if (some := claims.alone(m, cases.SETS_OF, by, sets))})}  # fmt: skip
+    if len(found) < len(cases.SETS_BY) or any(len(means) < 2 for means in found.values()):
         return None
     figure, panels = panels_of(8.4, 3.3, 1, 2, left=0.08, right=0.98, bottom=0.17, top=0.82,
                                wspace=0.25)  # fmt: skip
     times, behind = panels[0]
     for by, means in found.items():
         times.plot(means.keys(), means.values(), "o-", color=COLOURS[by], label=by)
-    times.set_ylabel(f"mean run time of {SETS_OF} (ms)")
+    times.set_ylabel(f"mean run time of {cases.SETS_OF} (ms)")
     times.set_ylim(0)
-    low, fewer = ({sets: alone(asked, outcomes, SETS_OF, by, sets) for sets in found[by]}
+    low, fewer = ({sets: claims.alone(m, cases.SETS_OF, by, sets) for sets in found[by]}
                   for by in ("low-traffic-router", "fewer-router"))  # fmt: skip
-    parts = np.array([change(fewer[sets], low[sets]) for sets in fewer])
+    parts = np.array([claims.change(fewer[sets], low[sets]) for sets in fewer])
     behind.errorbar([*fewer], parts[:, 0], parts[:, 1], fmt="o-", color=GREEN, capsize=3)
     behind.axhline(0, color=GREY, lw=0.8)
     behind.yaxis.set_major_formatter(PercentFormatter(1, 0))
     behind.set_ylabel("fewer-router: longer than\nlow-traffic-router by")
     for axes in panels[0]:
         dress_small(axes)
-        axes.set_xticks(SETS)
+        axes.set_xticks(cases.SETS)
         axes.set_xlabel("contiguous sets of the 200 idle nodes")
     _legend(figure, times.get_legend_handles_labels()[0], 3)
     return figure
@@ -155,15 +113,15 @@ def figure_sets(asked: NeDDPlan, outcomes: Outcomes) -> Figure | None:
 # -- a queue
 
 
-def figure_queue(asked: NeDDPlan, outcomes: Outcomes) -> Figure | None:
+def figure_queue(m: claims.Measured) -> Figure | None:
     """Draw by how much jobs take longer under each allocation than under nedd, with confidence
     intervals: from submission to end of sensitive jobs, and in run time of the others."""
-    rows: list[tuple[str, str, str]] = [(by, by, "fcfs") for by in QUEUED if by != "nedd"]
-    rows.append((f"nedd, {FIRST}", "nedd", FIRST))
+    rows: list[tuple[str, str, str]] = [(by, by, "fcfs") for by in cases.QUEUED if by != "nedd"]
+    rows.append((f"nedd, {cases.FIRST}", "nedd", cases.FIRST))
     shown = {}
     for words, by, order in rows:
-        parts = [change(queued(asked, outcomes, by, of, order), queued(asked, outcomes, "nedd", of))
-                 for of in (response_s(True), running_s(False))]  # fmt: skip
+        parts = [claims.change(claims.queued(m, by, of, order), claims.queued(m, "nedd", of))
+                 for of in (claims.response_s(True), claims.running_s(False))]  # fmt: skip
         if not np.isnan(parts[0][0]):
             shown[words] = parts
     if not shown:
@@ -190,23 +148,23 @@ def figure_queue(asked: NeDDPlan, outcomes: Outcomes) -> Figure | None:
 # -- old counters
 
 
-def figure_age(asked: NeDDPlan, outcomes: Outcomes) -> Figure | None:
+def figure_age(m: claims.Measured) -> Figure | None:
     """Draw how many times as long as without congestors applications take under nedd, over the age
     of counters, with the allocations that read none as lines; bars are confidence intervals."""
-    points = {delay: mean_of(some) for delay in DELAYS_US
-              if (some := slowdowns(asked, outcomes, "nedd", delay))}  # fmt: skip
+    points = {delay: claims.mean_of(some) for delay in cases.DELAYS_US
+              if (some := claims.slowdowns(m, "nedd", delay))}  # fmt: skip
     if len(points) < 2:
         return None
     figure, panels = panels_of(6.6, 3.8, left=0.12, right=0.79, bottom=0.16, top=0.95)
     axes = panels[0, 0]
-    x = [(delay + OFTEN_US / 2) / STAY_US for delay in points]
+    x = [(delay + cases.OFTEN_US / 2) / cases.STAY_US for delay in points]
     middle, half = np.array([*points.values()]).T
     axes.errorbar(x, middle, half, fmt="o-", color=BLUE, capsize=3, zorder=3)
     axes.annotate("nedd", (x[0], middle[0]), (6, -4), textcoords="offset points", color=BLUE,
                   va="top", fontsize=9)  # fmt: skip
-    for by in BLIND:
-        if some := slowdowns(asked, outcomes, by, DELAYS_US[0]):
-            level, width = mean_of(some)
+    for by in cases.BLIND:
+        if some := claims.slowdowns(m, by, cases.DELAYS_US[0]):
+            level, width = claims.mean_of(some)
             axes.axhline(level, color=COLOURS[by], lw=1.2, ls=DASHES)
             axes.text(1.01, level, by, color=COLOURS[by], va="center", fontsize=9,
                       transform=axes.get_yaxis_transform())  # fmt: skip
@@ -227,7 +185,7 @@ def _legend(figure: Figure, keys: Sequence[Any], columns: int) -> None:
     figure.legend(handles=keys, ncols=columns, loc="upper center", bbox_to_anchor=(0.5, 1.0))
 
 
-FIGURES: Mapping[str, Callable[[NeDDPlan, Outcomes], Figure | None]] = {
+FIGURES: Mapping[str, Callable[[claims.Measured], Figure | None]] = {
     "3.24": figure_3_24,
     "sets": figure_sets,
     "queue": figure_queue,

@@ -164,29 +164,22 @@ def simulate(point: Point) -> NeDDOutcome:
     mine = [record for record, job in zip(records, experiment.jobs, strict=True)
             if not job.background]  # fmt: skip
     wanted = [job for job in experiment.jobs if not job.background]
-    return NeDDOutcome(
-        applications=[record.name for record in mine],
-        sensitive=[job.sensitive for job in wanted],
-        submit_s=[job.arrival_ps * 1e-12 for job in wanted],
-        start_s=[_seconds(record.start_ps) for record in mine],
-        end_s=[_seconds(record.end_ps) for record in mine],
-        nodes=[job.nodes for job in wanted],
-        shared=[float(np.mean([label // per_router in near for label in record.labels]))
-                for record in mine],
-        beside=[any(label // per_router in hot for label in record.labels) for record in mine],
-        events=result.events,
-        digest=result.digest,
+    return NeDDOutcome(applications=[record.name for record in mine],
+                       sensitive=[job.sensitive for job in wanted],
+                       submit_s=[job.arrival_ps * 1e-12 for job in wanted],
+                       start_s=[_seconds(record.start_ps) for record in mine],
+                       end_s=[_seconds(record.end_ps) for record in mine],
+                       nodes=[job.nodes for job in wanted],
+                       shared=[float(np.mean([label // per_router in near
+                                              for label in record.labels])) for record in mine],
+                       beside=[any(label // per_router in hot for label in record.labels)
+                               for record in mine], events=result.events, digest=result.digest
     )  # fmt: skip
 
 
 def _seconds(ps: int | None) -> float:
     assert ps is not None
     return ps * 1e-12
-
-
-def revive(fields: dict[str, Any]) -> NeDDOutcome:
-    """Returns an outcome from what JSON has of it."""
-    return NeDDOutcome(**fields)
 
 
 def waiting(name: str, nodes: int, arrival_us: int, iterations: int = 0, tasks: int = TASKS) -> Job:
@@ -248,8 +241,7 @@ def congestor_on(nodes: Sequence[int], kind: str, spans: Sequence[tuple[float, f
     stages, iterations = found.stages_for(TASKS), FOREVER
     if spans:
         iterations = FOREVER // TURNS
-        stages = tuple(stage for silent, active in spans
-                       for stage in _turn(stages, silent, active))  # fmt: skip
+        stages = tuple(stage for silent, active in spans for stage in _turn(stages, silent, active))
     return Job(len(nodes), name=found.name, stages=stages, iterations=iterations, on=tuple(nodes),
                background=True, mapping="linear")  # fmt: skip
 
@@ -318,10 +310,8 @@ def spans_of(active: Sequence[bool], stays: Sequence[float]) -> list[tuple[float
     return [(silent, busy) for silent, busy in found]
 
 
-def _experiment(
-    jobs: Sequence[Job], allocation: str, order: str, interval_us: int, delay_us: int,
-    tasks: int = TASKS,
-) -> Experiment:  # fmt: skip
+def _experiment(jobs: Sequence[Job], allocation: str, order: str, interval_us: int, delay_us: int,
+                tasks: int = TASKS) -> Experiment:  # fmt: skip
     made = experiment_of(jobs, tasks)
     how = replace(made.scheduler, allocation=allocation, order=order, launch_ps=LAUNCH_PS,
                   allocation_parameters=tuple(PARAMETERS.get(allocation, {}).items()),

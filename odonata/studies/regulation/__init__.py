@@ -6,20 +6,13 @@ it is needed, so that the study can be listed at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
-
-from odonata.study.contract import Option, Packaged
-
-if TYPE_CHECKING:
-    from odonata.studies.regulation.cases import RegulationPlan
-    from odonata.studies.regulation.simulation import Hour, RegulationOutcome
+from odonata.study.contract import ALL, Option, Packaged
 
 PARTS = ("default", "policies", "load", "size", "level", "mix", "types", "signals", "standby",
          "rates", "refitted", "warm")  # fmt: skip
 
 
-class Regulation(Packaged["RegulationPlan", "Hour", "RegulationOutcome"]):
+class Regulation(Packaged):
     name = "regulation"
     about = "What does a machine save that regulates its power, and who waits? (Zhang, 2021)"
     options = (
@@ -27,13 +20,13 @@ class Regulation(Packaged["RegulationPlan", "Hour", "RegulationOutcome"]):
                "sizes, levels of service, mixes, single types, signals, no standby jobs (standby), "
                "stricter conditions (rates), those fitted anew (refitted), or an hour that begins "
                "with jobs (warm).", "all",
-               choices=("all", *PARTS)),
+               choices=(ALL, *PARTS), field="parts"),
         Option("hours", "Hours of each case: seeds of jobs and signal, the same in all cases.", 10,
                int),
         Option("deviation", "Standard deviation of the signal.", 0.40, float),
         Option("slow_memory", "Time constant of the first of the signal's two filters, in s.", 90,
-               int),
-        Option("fast_memory", "That of the second one.", 20, int),
+               int, field="slow_s"),
+        Option("fast_memory", "That of the second one.", 20, int, field="fast_s"),
     )  # fmt: skip
     notes = (
         "After ± is half of a confidence interval of 95 % over the hours. A printed number holds "
@@ -44,19 +37,3 @@ class Regulation(Packaged["RegulationPlan", "Hour", "RegulationOutcome"]):
         "from such a bid but for the error, so that it is no evidence. Work left: when the hour is "
         "over, as a part of an hour's."
     )
-
-    def ask(
-        self, part: str = "all", hours: int = 10, deviation: float = 0.40, slow_memory: int = 90,
-        fast_memory: int = 20,
-    ) -> RegulationPlan:  # fmt: skip
-        from odonata.studies.regulation.cases import RegulationPlan
-
-        parts = PARTS if part == "all" else (part,)
-        return RegulationPlan(parts, hours, deviation, slow_memory, fast_memory)
-
-    def cases(
-        self, asked: RegulationPlan, outcomes: Mapping[str, RegulationOutcome]
-    ) -> Sequence[Hour]:
-        from odonata.studies.regulation.cases import cases
-
-        return cases(asked)

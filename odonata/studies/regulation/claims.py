@@ -23,7 +23,6 @@ from odonata.studies.regulation.cases import (
     SIZES,
     TYPES,
     WHITE,
-    RegulationPlan,
     Setting,
     of_level,
     of_load,
@@ -38,7 +37,6 @@ from odonata.studies.regulation.found import (
     MOST_LATE,
     Measure,
     Measured,
-    Outcomes,
     average,
     bad,
     error,
@@ -101,16 +99,15 @@ PLACES = (
 """The places at which the thesis prints what claims are about."""
 
 
-def claims(asked: RegulationPlan, outcomes: Outcomes) -> list[Claim]:
+def claims(m: Measured) -> list[Claim]:
     """Returns the claims of the parts that are asked for and that there are all hours for."""
-    measured = Measured(asked, outcomes)
-    if not measured.has(DEFAULT):
+    if not m.has(DEFAULT):
         return []
     parts = {"default": _default, "policies": _policies, "load": _load, "size": _size,
              "level": _level, "mix": _mix, "types": _types, "signals": _signals,
              "standby": _standby, "rates": _rates, "refitted": _refitted,
              "warm": _warm}  # fmt: skip
-    found = (claim for name in asked.parts for claim in parts[name](measured))
+    found = (claim for name in m.asked.parts for claim in parts[name](m))
     return placed([claim for claim in found if claim is not None], PLACES)
 
 
@@ -315,8 +312,7 @@ def _types(m: Measured) -> Iterator[Claim | None]:
     for name, printed in SAVING_OF.items():
         if m.has(of_mix(name)):
             less = m.change(of_mix(name), DEFAULT, saving)
-            yield _number(f"{name} alone: saving", printed, m, of_mix(name), saving,
-                          below(less, 0))  # fmt: skip
+            yield _number(f"{name} alone: saving", printed, m, of_mix(name), saving, below(less, 0))
     if m.has(of_mix("fs"), of_mix("bt")):
         more = m.change(of_mix("bt"), of_mix("fs"), saving)
         yield judged("bt alone: saves more than fs", "by 18.5 points", percent(more),
@@ -350,13 +346,8 @@ def _signals(m: Measured) -> Iterator[Claim | None]:
                          _late_text(m, setting), below(it, MOST_LATE), it.mean <= MOST_LATE, it
                          )  # fmt: skip
             it = m.mean(setting, saving)
-            yield shown(
-                f"signal {number}: saving",
-                f"{100 * SAVING:.1f} %",
-                percent(it),
-                it,
-                calibrated=True,
-            )
+            yield shown(f"signal {number}: saving", f"{100 * SAVING:.1f} %", percent(it), it,
+                        calibrated=True)  # fmt: skip
         yield _by_signal(m, [AS_PRINTED, *every])
     for deviation, slow_s, fast_s in SIGNALS:
         memory = f"memory {slow_s} and {fast_s} s" if slow_s else "no memory"

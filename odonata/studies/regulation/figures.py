@@ -6,7 +6,6 @@ Those with a number show what the thesis's figures of that number do; the others
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,45 +23,15 @@ from odonata.figures.style import (
     GREY,
     ORANGE,
     PURPLE,
-    draw_all,
     dress_small,
     panels_of,
 )
 from odonata.results.statistics import Interval
-from odonata.studies.regulation.cases import (
-    ALONE,
-    AS_PRINTED,
-    AVERAGES_W,
-    DEFAULT,
-    LEVELS,
-    LOADS,
-    MIXES,
-    OTHERS,
-    RESERVES_W,
-    RIVALS,
-    SIZES,
-    TYPES,
-    RegulationPlan,
-    Setting,
-    of_level,
-    of_load,
-    of_mix,
-    of_size,
-    tried,
-)
-from odonata.studies.regulation.claims import (
-    SAVING,
-    SAVING_ALONE,
-    SAVING_AT_75,
-    SAVING_OF,
-    STANDBY_PART,
-    WEIGHTS_OF_FS,
-)
+from odonata.studies.regulation import cases, claims
 from odonata.studies.regulation.found import (
     MOST_LATE,
     Measure,
     Measured,
-    Outcomes,
     average,
     keeps_qos,
     keeps_rule,
@@ -82,22 +51,14 @@ PRINT: dict[str, Any] = {"marker": "D", "mfc": "white", "mec": "black", "ls": ""
 COLOURS = {"qosg": BLUE, "tracking-only": ORANGE, "energy-qare": GREEN}
 
 
-def draw(
-    asked: RegulationPlan, outcomes: Outcomes, directory: Path, pdf: bool = False
-) -> list[Path]:
-    """Draw all figures that there are outcomes for. Returns where they are."""
-    return draw_all(FIGURES, asked, outcomes, directory, pdf)
-
-
 # -- bids over something: figures 2.11, 2.12 and 2.14
 
 
-def figure_2_11(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
+def figure_2_11(m: Measured) -> Figure | None:
     """Draw bid, saving, standby jobs and late jobs over the size of the machine."""
-    points = {float(nodes): of_size(nodes) for nodes in SIZES}
-    figure = _bids(
-        asked, outcomes, points, "servers", {100.0: SAVING}, {100.0: STANDBY_PART}, SIZES
-    )
+    points = {float(nodes): cases.of_size(nodes) for nodes in cases.SIZES}
+    figure = _bids(m, points, "servers", {100.0: claims.SAVING}, {100.0: claims.STANDBY_PART},
+                   cases.SIZES)  # fmt: skip
     for axes in figure.axes if figure is not None else ():
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(FixedLocator(list(points)))
@@ -107,35 +68,33 @@ def figure_2_11(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def figure_2_12(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
+def figure_2_12(m: Measured) -> Figure | None:
     """Draw the same over the level of service that jobs are to get."""
-    points = {float(at): of_level(level) for at, level in enumerate(LEVELS.values())}
-    figure = _bids(asked, outcomes, points, "level of service", {1.0: SAVING}, {1.0: STANDBY_PART})
+    points = {float(at): cases.of_level(level) for at, level in enumerate(cases.LEVELS.values())}
+    figure = _bids(m, points, "level of service", {1.0: claims.SAVING}, {1.0: claims.STANDBY_PART})
     for axes in figure.axes if figure is not None else ():
-        axes.set_xticks(list(points), list(LEVELS))
+        axes.set_xticks(list(points), list(cases.LEVELS))
         axes.set_xlim(-0.3, len(points) - 0.7)
     return figure
 
 
-def figure_2_14(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
+def figure_2_14(m: Measured) -> Figure | None:
     """Draw the same over the utilisation."""
-    points = {load: of_load(load) for load in LOADS}
-    figure = _bids(asked, outcomes, points, "utilisation", {0.5: SAVING, 0.75: SAVING_AT_75},
-                   {0.5: STANDBY_PART})  # fmt: skip
+    points = {load: cases.of_load(load) for load in cases.LOADS}
+    figure = _bids(m, points, "utilisation", {0.5: claims.SAVING, 0.75: claims.SAVING_AT_75},
+                   {0.5: claims.STANDBY_PART})  # fmt: skip
     for axes in figure.axes if figure is not None else ():
-        axes.set_xticks(LOADS)
+        axes.set_xticks(cases.LOADS)
         axes.xaxis.set_major_formatter(PercentFormatter(1, 0))
         axes.set_xlim(0.2, 0.8)
     return figure
 
 
-def _bids(
-    asked: RegulationPlan, outcomes: Outcomes, points: Mapping[float, Setting], words: str,
-    savings: Mapping[float, float], parts: Mapping[float, float], per: Sequence[int] = (),
-) -> Figure | None:  # fmt: skip
+def _bids(m: Measured, points: Mapping[float, cases.Setting], words: str,
+          savings: Mapping[float, float], parts: Mapping[float, float],
+          per: Sequence[int] = ()) -> Figure | None:  # fmt: skip
     """Draw what was bid and what came of it over something, with printed numbers where there are
     any; `per`: the servers at each point, by which watts are divided."""
-    m = Measured(asked, outcomes)
     points = {x: setting for x, setting in points.items() if m.has(setting)}
     if len(points) < 2:
         return None
@@ -196,24 +155,22 @@ def _legend_in(axes: Axes) -> None:
 # -- weights and compositions: figures 2.15 and 2.16
 
 
-def figure_2_15(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
+def figure_2_15(m: Measured) -> Figure | None:
     """Draw the weights of types in three mixes."""
-    m = Measured(asked, outcomes)
-    mixes = {name: of_mix(name) for name in MIXES}
+    mixes = {name: cases.of_mix(name) for name in cases.MIXES}
     if not m.has(*mixes.values()):
         return None
     figure, panels = panels_of(8.0, 3.1, left=0.075, right=0.99, bottom=0.12, top=0.86)
     axes = panels[0, 0]
     for place, (name, setting) in enumerate(mixes.items()):
-        x = np.arange(len(TYPES)) + (place - 1) * 0.27
-        heights = [m.mean(setting, weight(each)).mean for each in TYPES]
+        x = np.arange(len(cases.TYPES)) + (place - 1) * 0.27
+        heights = [m.mean(setting, weight(each)).mean for each in cases.TYPES]
         axes.bar(x, heights, 0.25, color=(GREEN, BLUE, ORANGE)[place], alpha=0.85)
-        axes.plot(x[0], WEIGHTS_OF_FS[name], **PRINT)
+        axes.plot(x[0], claims.WEIGHTS_OF_FS[name], **PRINT)
         if name == "W2":
-            axes.plot(x, [PRINTED.weights[each] for each in TYPES], **PRINT)
-    dress_small(axes)
-    axes.grid(axis="x", visible=False)
-    axes.set_xticks(range(len(TYPES)), TYPES, fontsize=9)
+            axes.plot(x, [PRINTED.weights[each] for each in cases.TYPES], **PRINT)
+    dress_small(axes, upright=False)
+    axes.set_xticks(range(len(cases.TYPES)), cases.TYPES, fontsize=9)
     axes.yaxis.set_major_formatter(PercentFormatter(1, 0))
     axes.set_ylabel("weight")
     keys: list[Any] = [
@@ -226,17 +183,16 @@ def figure_2_15(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def figure_2_16(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
+def figure_2_16(m: Measured) -> Figure | None:
     """Draw saving and late jobs of the six types together and of each alone."""
-    m = Measured(asked, outcomes)
-    every: dict[str, Setting] = {"six types": DEFAULT}
-    every |= {f"{name} alone": of_mix(name) for name in TYPES}
-    every |= {"six types,\nno standby": ALONE}
+    every: dict[str, cases.Setting] = {"six types": cases.DEFAULT}
+    every |= {f"{name} alone": cases.of_mix(name) for name in cases.TYPES}
+    every |= {"six types,\nno standby": cases.ALONE}
     every = {name: setting for name, setting in every.items() if m.has(setting)}
     if len(every) < 3:
         return None
-    printed = {"six types": SAVING, "six types,\nno standby": SAVING_ALONE,
-               **{f"{name} alone": value for name, value in SAVING_OF.items()}}  # fmt: skip
+    printed = {"six types": claims.SAVING, "six types,\nno standby": claims.SAVING_ALONE,
+               **{f"{name} alone": value for name, value in claims.SAVING_OF.items()}}  # fmt: skip
     figure, panels = panels_of(8.0, 4.6, 2, 1, left=0.085, right=0.99, bottom=0.11, top=0.91,
                                hspace=0.12)  # fmt: skip
     saved, waits = panels[:, 0]
@@ -248,8 +204,7 @@ def figure_2_16(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
         axes.bar(
             x, [it.mean for it in means], 0.6, yerr=halves, color=colour, alpha=0.85, capsize=3
         )
-        dress_small(axes)
-        axes.grid(axis="x", visible=False)
+        dress_small(axes, upright=False)
         axes.yaxis.set_major_formatter(PercentFormatter(1, 0))
     for place, name in enumerate(every):
         if name in printed:
@@ -271,11 +226,12 @@ def figure_2_16(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
 # -- one hour, errors and lateness
 
 
-def figure_hour(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
+def figure_hour(m: Measured) -> Figure | None:
     """Draw power and target over the first hour, with and without standby jobs: figure 2.4."""
-    found = {name: outcomes[case.key] for name, case in (
-        ("with standby jobs", asked.at(1, AS_PRINTED)),
-        ("without", asked.at(1, {**ALONE, **AS_PRINTED}))) if case.key in outcomes}  # fmt: skip
+    settings = {"with standby jobs": cases.AS_PRINTED,
+                "without": {**cases.ALONE, **cases.AS_PRINTED}}  # fmt: skip
+    found = {name: it for name, setting in settings.items()
+             if (it := m.of(m.asked.at(1, setting))) is not None}  # fmt: skip
     if not found:
         return None
     figure, panels = panels_of(9.0, 0.9 + 2.3 * len(found), len(found), 1, left=0.07, right=0.99,
@@ -303,16 +259,15 @@ def _power(axes: Axes, it: RegulationOutcome) -> None:
     axes.set_ylim(0)
 
 
-def figure_errors(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
+def figure_errors(m: Measured) -> Figure | None:
     """Draw the distribution of errors under three policies at one bid, over all hours: figure 2.5;
     and without standby jobs."""
-    m = Measured(asked, outcomes)
-    lines: dict[str, tuple[Setting, str, Any]] = {}
+    lines: dict[str, tuple[cases.Setting, str, Any]] = {}
     for with_standby in (True, False):
         words, dash = ("", "-") if with_standby else (", no standby jobs", DASHES)
-        lines[f"qosg{words}"] = DEFAULT if with_standby else ALONE, BLUE, dash
-        for name in RIVALS:
-            setting: Setting = {"policy": name, "bid": "qosg", "standby": with_standby}
+        lines[f"qosg{words}"] = cases.DEFAULT if with_standby else cases.ALONE, BLUE, dash
+        for name in cases.RIVALS:
+            setting: cases.Setting = {"policy": name, "bid": "qosg", "standby": with_standby}
             lines[f"{name}{words}"] = setting, COLOURS[name], dash
     lines = {name: line for name, line in lines.items() if m.has(line[0])}
     if not lines:
@@ -335,25 +290,24 @@ def figure_errors(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def figure_late(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
+def figure_late(m: Measured) -> Figure | None:
     """Draw the late jobs of each type under three policies at one bid, and those of the worst type
     over the mean of the signal in an hour."""
-    m = Measured(asked, outcomes)
-    of: dict[str, Setting] = {"qosg": DEFAULT}
-    of |= {name: {"policy": name, "bid": "qosg", "standby": True} for name in RIVALS}
-    signals = [AS_PRINTED, *({**AS_PRINTED, "signal": seed} for seed in OTHERS)]
+    of: dict[str, cases.Setting] = {"qosg": cases.DEFAULT}
+    of |= {name: {"policy": name, "bid": "qosg", "standby": True} for name in cases.RIVALS}
+    signals = [cases.AS_PRINTED, *({**cases.AS_PRINTED, "signal": seed} for seed in cases.OTHERS)]
     if not m.has(*of.values(), *signals):
         return None
     figure, panels = panels_of(9.4, 3.4, 1, 2, left=0.07, right=0.99, bottom=0.15, top=0.87,
                                wspace=0.2)  # fmt: skip
     types, means = panels[0]
     for place, (name, setting) in enumerate(of.items()):
-        parts = [m.mean(setting, late(each)) for each in TYPES]
-        x = np.arange(len(TYPES)) + (place - 1) * 0.2
+        parts = [m.mean(setting, late(each)) for each in cases.TYPES]
+        x = np.arange(len(cases.TYPES)) + (place - 1) * 0.2
         halves = [0.0 if np.isnan(it.half) else it.half for it in parts]
         types.errorbar(x, [it.mean for it in parts], halves, fmt="o", color=COLOURS[name],
                        capsize=3, ms=5, label=name)  # fmt: skip
-    types.set_xticks(range(len(TYPES)), TYPES)
+    types.set_xticks(range(len(cases.TYPES)), cases.TYPES)
     types.set_title("late jobs by type, at the bid of qosg", loc="left")
     types.legend(loc="upper right", fontsize=8)
     for words, some, how in (("each with a signal of its own", signals[:1], {"color": BLUE}),
@@ -374,11 +328,11 @@ def figure_late(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def figure_standby(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
+def figure_standby(m: Measured) -> Figure | None:
     """Draw in how many hours bids without standby jobs keep the tracking rule, in how many they
     keep the QoS, and what they save."""
-    m = Measured(asked, outcomes)
-    if not m.has(*(tried(high, low) for high in AVERAGES_W for low in RESERVES_W)):
+    if not m.has(*(cases.tried(high, low) for high in cases.AVERAGES_W
+                   for low in cases.RESERVES_W)):  # fmt: skip
         return None
     figure, panels = panels_of(10.0, 3.0, 1, 3, left=0.06, right=0.99, bottom=0.16, top=0.88,
                                wspace=0.16)  # fmt: skip
@@ -388,17 +342,18 @@ def figure_standby(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
         ("saving (%)", saving, "Oranges"),
     )
     for axes, (title, of, colours) in zip(panels[0], shown, strict=True):
-        scale = 100.0 if of is saving else float(asked.hours)
-        table = np.array([[m.mean(tried(high, low), of).mean * scale for high in AVERAGES_W]
-                          for low in RESERVES_W])  # fmt: skip
+        scale = 100.0 if of is saving else float(m.asked.hours)
+        table = np.array([[m.mean(cases.tried(high, low), of).mean * scale
+                           for high in cases.AVERAGES_W] for low in cases.RESERVES_W])  # fmt: skip
         axes.imshow(table, origin="lower", aspect="auto", cmap=colours, vmin=0,
-                    vmax=60 if of is saving else asked.hours)  # fmt: skip
-        most = 60.0 if of is saving else float(asked.hours)
+                    vmax=60 if of is saving else m.asked.hours)  # fmt: skip
+        most = 60.0 if of is saving else float(m.asked.hours)
         for (row, column), value in np.ndenumerate(table):
             axes.text(column, row, f"{value:.0f}", ha="center", va="center", fontsize=9,
                       color="white" if value > 0.6 * most else "black")  # fmt: skip
-        axes.set_xticks(range(len(AVERAGES_W)), [f"{high / KW:g}" for high in AVERAGES_W])
-        axes.set_yticks(range(len(RESERVES_W)), [f"{low / KW:g}" for low in RESERVES_W])
+        axes.set_xticks(range(len(cases.AVERAGES_W)), [f"{high / KW:g}"
+                                                       for high in cases.AVERAGES_W])  # fmt: skip
+        axes.set_yticks(range(len(cases.RESERVES_W)), [f"{low / KW:g}" for low in cases.RESERVES_W])
         axes.set_title(title, loc="left")
         axes.set_xlabel("average (kW)")
         axes.tick_params(length=0)
@@ -406,7 +361,7 @@ def figure_standby(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-FIGURES: Mapping[str, Callable[[RegulationPlan, Outcomes], Figure | None]] = {
+FIGURES: Mapping[str, Callable[[Measured], Figure | None]] = {
     "hour": figure_hour,
     "errors": figure_errors,
     "late": figure_late,

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 
-from odonata.results.statistics import Interval, interval
+from odonata.results.statistics import Interval, difference, interval
 from odonata.studies.regulation.cases import RegulationPlan, Setting
-from odonata.studies.regulation.simulation import RegulationOutcome
+from odonata.studies.regulation.simulation import Hour, RegulationOutcome
+from odonata.study import measured
 from odonata.study.contract import Claim
 from odonata.study.verdicts import above, below, judged, percent
 
-Outcomes = Mapping[str, RegulationOutcome]
 Measure = Callable[[RegulationOutcome], float | None]
-BySeed = Mapping[int, float]
 
 MOST_LATE = 0.1
 
@@ -21,46 +20,18 @@ MOST_LATE = 0.1
 # -- measures of an hour, in parts of 1
 
 
-def saving(it: RegulationOutcome) -> float:
-    return it.saving
-
-
-def error(it: RegulationOutcome) -> float | None:
-    return it.error
-
-
-def bad(it: RegulationOutcome) -> float | None:
-    """Returns the share of seconds whose error is above 0.3."""
-    return it.bad
-
-
-def mean_signal(it: RegulationOutcome) -> float:
-    return it.signal
-
-
-def standby(it: RegulationOutcome) -> float:
-    return it.standby
-
-
-def left(it: RegulationOutcome) -> float:
-    """Returns the work that is left when the hour is over, as a part of an hour's."""
-    return it.left
-
-
-def average(it: RegulationOutcome) -> float:
-    return it.average_w
-
-
-def reserve(it: RegulationOutcome) -> float:
-    return it.reserve_w
-
-
-def keeps_rule(it: RegulationOutcome) -> float:
-    return float(it.keeps_rule)
-
-
-def keeps_qos(it: RegulationOutcome) -> float:
-    return float(it.keeps_qos)
+saving: Measure = attrgetter("saving")
+error: Measure = attrgetter("error")
+bad: Measure = attrgetter("bad")
+"""The share of seconds whose error is above 0.3."""
+mean_signal: Measure = attrgetter("signal")
+standby: Measure = attrgetter("standby")
+left: Measure = attrgetter("left")
+"""The work that is left when the hour is over, as a part of an hour's."""
+average: Measure = attrgetter("average_w")
+reserve: Measure = attrgetter("reserve_w")
+keeps_rule: Measure = attrgetter("keeps_rule")
+keeps_qos: Measure = attrgetter("keeps_qos")
 
 
 def keeps_both(it: RegulationOutcome) -> float:
@@ -86,25 +57,14 @@ def weight(name: str) -> Measure:
 # -- settings
 
 
-def hours(asked: RegulationPlan, outcomes: Outcomes, setting: Setting) -> list[RegulationOutcome]:
-    """Returns the outcomes of the hours of a setting; none of them, unless all are there."""
-    cases = asked.of(setting)
-    there = [outcomes[case.key] for case in cases if case.key in outcomes]
-    return there if len(there) == len(cases) else []
-
-
-@dataclass(frozen=True)
-class Measured:
+class Measured(measured.Measured[RegulationPlan, Hour, RegulationOutcome]):
     """The hours of settings, of which there are all."""
 
-    asked: RegulationPlan
-    outcomes: Outcomes
-
     def has(self, *settings: Setting) -> bool:
-        return all(hours(self.asked, self.outcomes, each) for each in settings)
+        return all(map(self.hours, settings))
 
     def hours(self, setting: Setting) -> list[RegulationOutcome]:
-        return hours(self.asked, self.outcomes, setting)
+        return self.every(self.asked.of(setting))
 
     def values(self, setting: Setting, of: Measure) -> list[float | None]:
         """Returns a measure of each hour, by seed."""
@@ -112,7 +72,7 @@ class Measured:
 
     def count(self, setting: Setting, of: Measure) -> int:
         """Returns in how many hours something is so."""
-        return sum(bool(value) for value in self.values(setting, of))
+        return sum(map(bool, self.values(setting, of)))
 
     def mean(self, setting: Setting, of: Measure) -> Interval:
         return interval(self.values(setting, of))
@@ -126,15 +86,13 @@ class Measured:
 
     def change(self, setting: Setting, against: Setting, of: Measure) -> Interval:
         """Returns by how much a measure is larger than in another setting, hour by hour."""
-        mine, theirs = self.values(setting, of), self.values(against, of)
-        return interval([None if one is None or other is None else one - other
-                         for one, other in zip(mine, theirs, strict=True)])  # fmt: skip
+        return difference(self.values(against, of), self.values(setting, of), paired=True)
 
 
 def trend(
     name: str,
     paper: str,
-    measured: Measured,
+    m: Measured,
     settings: Sequence[Setting],
     of: Measure,
     sign: int,
@@ -142,12 +100,12 @@ def trend(
 ) -> Claim | None:
     """Returns whether a measure falls (-1) or rises (1) at every step from setting to setting; None
     where hours are missing. In sign only: its means do, or it does from the first to the last."""
-    if not measured.has(*settings):
+    if not m.has(*settings):
         return None
-    means = [measured.mean(each, of) for each in settings]
+    means = [m.mean(each, of) for each in settings]
     pairs = list(zip(settings[1:], settings, strict=False))
-    steps = [measured.change(one, other, of) for one, other in pairs]
-    whole = measured.change(settings[-1], settings[0], of)
+    steps = [m.change(one, other, of) for one, other in pairs]
+    whole = m.change(settings[-1], settings[0], of)
     sure = [above(it, 0) if sign > 0 else below(it, 0) for it in steps]
     right = [sign * it.mean > 0 for it in (*steps, whole)]
     ends = above(whole, 0) if sign > 0 else below(whole, 0)

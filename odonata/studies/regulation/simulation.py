@@ -143,12 +143,10 @@ def model_of(case: Hour, policy: str, bids: str, parameters: Any = ()) -> Cluste
     until = HOUR_US * (case.before + 1)
     trace = mix(types, names, case.nodes, load=case.load, seed=case.seed, shares=shares,
                 span_s=until / SECOND_US)  # fmt: skip
-    market = MarketSettings(
-        bids, parameters, signal="synthetic", signal_deviation=case.deviation,
-        signal_slow_memory_ps=case.slow_s * SECOND_PS,
-        signal_fast_memory_ps=case.fast_s * SECOND_PS,
-        standby=STANDBY if case.standby else None,
-    )  # fmt: skip
+    market = MarketSettings(bids, parameters, signal="synthetic", signal_deviation=case.deviation,
+                            signal_slow_memory_ps=case.slow_s * SECOND_PS,
+                            signal_fast_memory_ps=case.fast_s * SECOND_PS,
+                            standby=STANDBY if case.standby else None)  # fmt: skip
     power = Power(policy, (), types=types, interval_ps=SECOND_PS)
     return Cluster(trace, case.nodes, power=power, market=market, until_us=until,
                    seed=case.signal or case.seed)  # fmt: skip
@@ -254,8 +252,3 @@ def left_of(case: Hour, found: Traded) -> float:
     node_us = schedule.trace.run_us * schedule.trace.nodes
     whole_j = float((node_us * (types.most_w[types.of_job] - idle_w)).sum()) / SECOND_US
     return left * KWH / whole_j * (case.before + 1)
-
-
-def revive(fields: dict[str, Any]) -> RegulationOutcome:
-    """Returns an outcome from what JSON has of it."""
-    return RegulationOutcome(**fields)

@@ -8,14 +8,7 @@ is heavy is imported when it is needed, so that the study can be listed at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
-
-from odonata.study.contract import Option, Packaged
-
-if TYPE_CHECKING:
-    from odonata.studies.rmap.cases import Part, RmapPlan
-    from odonata.studies.rmap.simulation import RmapOutcome
+from odonata.study.contract import ALL, Option, Packaged
 
 PARTS = ("traces", "choices", "naive", "options", "prediction", "printed")
 KINDS = ("small", "large", "random")
@@ -30,7 +23,7 @@ def _bounds(text: str) -> tuple[float, ...]:
         raise ValueError("watts, with commas between them, as 6500,14000") from None
 
 
-class Rmap(Packaged["RmapPlan", "Part", "RmapOutcome"]):
+class Rmap(Packaged):
     name = "rmap"
     about = (
         "Who gains when jobs share power fairly and run in the configuration that makes the most "
@@ -41,12 +34,14 @@ class Rmap(Packaged["RmapPlan", "Part", "RmapOutcome"]):
                "open, changed one at a time; naive: what could make naive so slow; options: "
                "priorities, a partition for small jobs, nodes that differ; prediction: errors of "
                "the model; printed: what chapters 3 and 4 print, without simulation.", "all",
-               choices=("all", *PARTS)),
+               choices=(ALL, *PARTS), field="parts"),
         Option("traces", "Traces of 30 jobs of each kind.", TRACES, int),
-        Option("kind", "Small, large or random jobs.", "all", choices=("all", *KINDS)),
+        Option("kind", "Small, large or random jobs.", "all", choices=(ALL, *KINDS),
+               field="kinds"),
         Option("bounds", "Power bounds, in W.", ",".join(f"{it:g}" for it in BOUNDS_W), _bounds,
-               metavar="W,W,..."),
-        Option("gap", "The mean time between submissions, in s.", GAP_S, float),
+               metavar="W,W,...", field="bounds_w"),
+        Option("gap", "The mean time between submissions, in s.", GAP_S, float,
+               field="gap_s"),
         Option("requests", "The times that users request: somewhat more than their job takes on "
                "the nodes that they ask for (packed), or what it takes there in any configuration "
                "(recorded).", "packed", choices=("packed", "recorded")),
@@ -59,18 +54,3 @@ class Rmap(Packaged["RmapPlan", "Part", "RmapOutcome"]):
         "know what was measured, adaptive what the model predicts, unless it says oracle. All "
         "bounds: the mean over 6,500 .. 14,000 W, as the thesis has it."
     )
-
-    def ask(
-        self, part: str = "all", traces: int = TRACES, kind: str = "all",
-        bounds: tuple[float, ...] = BOUNDS_W, gap: float = GAP_S, requests: str = "packed",
-        seed: int = 1,
-    ) -> RmapPlan:  # fmt: skip
-        from odonata.studies.rmap.cases import RmapPlan
-
-        parts, kinds = PARTS if part == "all" else (part,), KINDS if kind == "all" else (kind,)
-        return RmapPlan(parts, traces, kinds, bounds, gap, requests, seed)
-
-    def cases(self, asked: RmapPlan, outcomes: Mapping[str, RmapOutcome]) -> Sequence[Part]:
-        from odonata.studies.rmap.cases import cases
-
-        return cases(asked)

@@ -18,10 +18,11 @@ import numpy.typing as npt
 from odonata.results.statistics import Interval, interval
 from odonata.studies.rmap.cases import BOTH, HIGH_W, PATTERNS, QUEUED, Part, RmapPlan
 from odonata.studies.rmap.simulation import RmapOutcome, Traced, row
-from odonata.study.contract import Verdict
+from odonata.study import measured
+from odonata.study.contract import Claim, Verdict
 from odonata.study.verdicts import above, below, near, values_of, verdict
 
-Outcomes = Mapping[str, RmapOutcome]
+Measured = measured.Measured[RmapPlan, Part, RmapOutcome]
 Floats = npt.NDArray[np.float64]
 ENDS = (5, 95)
 """The percentiles between which the range of traces lies."""
@@ -42,6 +43,10 @@ class Spread(NamedTuple):
     @property
     def of(self) -> int:
         return self.it.of
+
+    def __bool__(self) -> bool:
+        """Tells whether there are any traces."""
+        return self.of > 0
 
     @property
     def values(self) -> dict[str, float]:
@@ -65,18 +70,18 @@ class Spread(NamedTuple):
         return verdict(self.near(printed, rounded), self.same_sign(printed))
 
 
-def spread(values: Floats) -> Spread | None:
-    """Returns mean and range of the values that are there; None if there are none."""
+def spread(values: Floats) -> Spread:
+    """Returns mean and range of the values that are there; of none of them, if there are none."""
     there = values[np.isfinite(values)]
-    if not len(there):
-        return None
-    low, high = np.percentile(there, ENDS).tolist()
+    low, high = np.percentile(there, ENDS).tolist() if len(there) else (np.nan, np.nan)
     return Spread(interval(there.tolist()), low, high)
 
 
-def of_cases(outcomes: Outcomes, cases: Sequence[Traced], name: str, what: str) -> Floats:
+def of_cases(m: Measured, cases: Sequence[Traced], name: str, what: str) -> Floats:
     """Returns a number of the row of this name, case by case; NaN where it is not there."""
-    rows = [outcomes[case.key].rows.get(name, {}) if case.key in outcomes else {} for case in cases]
+    rows = [
+        m.outcomes[case.key].rows.get(name, {}) if case.key in m.outcomes else {} for case in cases
+    ]
     return np.array([one.get(what, np.nan) for one in rows], np.float64)
 
 
@@ -95,46 +100,48 @@ def traces(
                  for seed in seeds)  # fmt: skip
 
 
-def each(
-    asked: RmapPlan, outcomes: Outcomes, kind: str, policy: str, bound_w: float,
-    what: str = "turnaround_s",
-) -> Floats:  # fmt: skip
+def each(m: Measured, kind: str, policy: str, bound_w: float, what: str = "turnaround_s") -> Floats:
     """Returns what was measured of every trace of a kind under a policy and bound."""
-    return of_cases(outcomes, traces(asked, kind), row(policy, bound_w), what)
+    return of_cases(m, traces(m.asked, kind), row(policy, bound_w), what)
 
 
-def change(
-    asked: RmapPlan, outcomes: Outcomes, kind: str, policy: str, against: str,
-    bound_w: float | None = None, over: Callable[..., Any] = np.mean,
-) -> Floats:  # fmt: skip
+def change(m: Measured, kind: str, policy: str, against: str, bound_w: float | None = None,
+           over: Callable[..., Any] = np.mean) -> Floats:  # fmt: skip
     """Returns the change of every trace under a bound; None: the mean of those under all bounds up
     to 14,000 W, as the thesis has it, or what `over` makes of them. Of both random traces it is
     that of the two with one seed."""
     if kind == BOTH:
-        return over([change(asked, outcomes, it, policy, against, bound_w, over)  # type: ignore[no-any-return]
+        return over([change(m, it, policy, against, bound_w, over)  # type: ignore[no-any-return]
                      for it in PATTERNS], axis=0)  # fmt: skip
-    bounds = [it for it in asked.bounds_w if it <= HIGH_W] if bound_w is None else [bound_w]
-    changes = [each(asked, outcomes, kind, policy, it) / each(asked, outcomes, kind, against, it)
-               for it in bounds]  # fmt: skip
+    bounds = [it for it in m.asked.bounds_w if it <= HIGH_W] if bound_w is None else [bound_w]
+    changes = [each(m, kind, policy, it) / each(m, kind, against, it) for it in bounds]
     if not changes:
-        return np.full(asked.traces, np.nan)
+        return np.full(m.asked.traces, np.nan)
     found: Floats = over(changes, axis=0) - 1.0
     return found
 
 
-def chosen(
-    asked: RmapPlan, outcomes: Outcomes, kind: str, choice: str | None, policy: str,
-    bound_w: float | None = None, what: str = "turnaround_s",
-) -> Floats:  # fmt: skip
+def chosen(m: Measured, kind: str, choice: str | None, policy: str, bound_w: float | None = None,
+           what: str = "turnaround_s") -> Floats:  # fmt: skip
     """Returns what was measured of the traces on which choices are compared, under a bound (None:
     the lowest), where one of CHOICES is changed; None: where none is."""
     return of_cases(
-        outcomes, traces(asked, kind, choice, True), row(policy, bound_w or asked.low_w), what
+        m, traces(m.asked, kind, choice, True), row(policy, bound_w or m.asked.low_w), what
     )
 
 
-def there(outcomes: Outcomes, case: Part) -> RmapOutcome | None:
-    return outcomes.get(case.key)
+def there(m: Measured, case: Part) -> RmapOutcome | None:
+    return m.of(case)
+
+
+def claim(
+    name: str, printed: str, ours: str, found: Spread, said: Verdict | None, source: str,
+    cause: str, calibrated: bool = False, values: Mapping[str, float] | None = None,
+) -> Claim:  # fmt: skip
+    """Returns a claim about traces, with its cause where it does not hold."""
+    why = "" if said in (None, Verdict.HOLDS) else cause
+    return Claim(name, printed, ours, said, found.of, values or found.values, source, calibrated,
+                 why)  # fmt: skip
 
 
 # -- words

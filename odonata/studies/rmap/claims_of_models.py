@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from odonata.results.statistics import interval
-from odonata.studies.rmap.cases import NOISE, NOISES, WAYS, RmapPlan
-from odonata.studies.rmap.changes import Outcomes, signed, there
+from odonata.studies.rmap.cases import NOISE, NOISES, WAYS
+from odonata.studies.rmap.changes import Measured, signed, there
 from odonata.studies.rmap.prediction import LIMITS, UNDER_10
 from odonata.study.contract import Claim, Verdict
 from odonata.study.verdicts import below, near, percent, values_of, verdict
@@ -16,35 +16,31 @@ ON_STATEMENTS = "overprovisioning.md#those-that-do-not-hold-and-why"
 SOURCE = "Patki 5.4"
 
 
-def of_predictions(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
-    usual = there(outcomes, asked.trained(NOISE))
+def of_predictions(m: Measured) -> Iterator[Claim]:
+    usual = there(m, m.asked.trained(NOISE))
     if usual is not None:
         apps = {name: one for name, one in usual.rows.items() if name != "all"}
         for what, limit in LIMITS.items():
             worst = max(apps, key=lambda name: apps[name][what])
             it = interval(usual.lists[worst][what])
             said = verdict(below(it, limit), it.mean < limit)
-            yield Claim(
-                f"5.4: time, noise of 2 %: {what} error, worst application", f"< {100 * limit:g} %",
-                f"{percent(it)} ({worst})", said, it.of,
-                {**values_of(it), **{name: one[what] for name, one in apps.items()}}, SOURCE, False,
-                "" if said is Verdict.HOLDS else ON_POWER,
-            )  # fmt: skip
+            yield Claim(f"5.4: time, noise of 2 %: {what} error, worst application",
+                        f"< {100 * limit:g} %", f"{percent(it)} ({worst})", said, it.of,
+                        {**values_of(it), **{name: one[what] for name, one in apps.items()}},
+                        SOURCE, False, "" if said is Verdict.HOLDS else ON_POWER)  # fmt: skip
         for under, limit, words in ((10, UNDER_10, "4 %"), (15, 0.0, "0")):
             it = interval(usual.lists["all"][f"under {under}"])
             near_it = near(it, limit) or below(it, limit + 0.02) if limit else it.high <= 0
             said = verdict(near_it)
-            yield Claim(
-                f"5.4: power, noise of 2 %: points more than {under} % too low", words,
-                percent(it, 2), said, it.of, values_of(it), SOURCE, False,
-                "" if said is Verdict.HOLDS else ON_POWER,
-            )  # fmt: skip
-    rows = [(f"noise of {100 * noise:g} %{words}", asked.trained(noise, **how))
+            yield Claim(f"5.4: power, noise of 2 %: points more than {under} % too low", words,
+                        percent(it, 2), said, it.of, values_of(it), SOURCE, False,
+                        "" if said is Verdict.HOLDS else ON_POWER)  # fmt: skip
+    rows = [(f"noise of {100 * noise:g} %{words}", m.asked.trained(noise, **how))
             for words, how in ((("", {}), (", spread", {"sampling": "spread"})))
             for noise in NOISES]  # fmt: skip
-    rows += [(f"no noise, {words}", asked.trained(0.0, **way)) for words, way in WAYS.items()]
+    rows += [(f"no noise, {words}", m.asked.trained(0.0, **way)) for words, way in WAYS.items()]
     for words, case in rows:
-        found = there(outcomes, case)
+        found = there(m, case)
         if found is None:
             continue
         apps = {name: one for name, one in found.rows.items() if name != "all"}
@@ -60,7 +56,7 @@ def of_predictions(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
                     )  # fmt: skip
 
 
-def of_printed() -> Iterator[Claim]:
+def of_printed(m: Measured) -> Iterator[Claim]:
     from odonata.studies.rmap.printed import points, searched
     from odonata.studies.rmap.statements import statements
 

@@ -6,27 +6,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from odonata.studies.rmap.cases import HIGH_W, QUEUED_S, VARIATION, VARIED, RmapPlan
-from odonata.studies.rmap.changes import Floats, Outcomes, of_cases, spread
+from odonata.studies.rmap import simulation
+from odonata.studies.rmap.cases import HIGH_W, QUEUED_S, VARIATION, VARIED
+from odonata.studies.rmap.changes import Floats, Measured, of_cases, spread
 from odonata.studies.rmap.readings import READINGS
-from odonata.studies.rmap.simulation import (
-    ADAPTIVE_0,
-    NAIVE,
-    ORACLE_0,
-    PROJECTS,
-    READ,
-    TRADITIONAL,
-    Traced,
-    row,
-)
 from odonata.study.contract import Claim
 
 
-def _change(
-    outcomes: Outcomes, cases: list[Traced], policy: str, against: str, bound_w: float,
-    what: str = "turnaround_s",
-) -> Floats:  # fmt: skip
-    ours, theirs = (of_cases(outcomes, cases, row(it, bound_w), what) for it in (policy, against))
+def _change(m: Measured, cases: list[simulation.Traced], policy: str, against: str, bound_w: float,
+            what: str = "turnaround_s") -> Floats:  # fmt: skip
+    ours, theirs = (of_cases(m, cases, simulation.row(it, bound_w), what)
+                    for it in (policy, against))  # fmt: skip
     return ours / theirs - 1.0
 
 
@@ -34,55 +24,56 @@ def _text(values: Floats, found: dict[str, float], name: str) -> str | None:
     """Returns a mean change with its interval, in percent, and writes it down; None: it has no
     values."""
     it = spread(values)
-    if it is None:
+    if not it:
         return None
     found |= {name: it.mean, f"{name} ±": it.it.half, "traces": it.of}
     return f"{100 * it.mean:+.0f} ± {100 * it.it.half:.0f}"
 
 
-def of_naive(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
+def of_naive(m: Measured) -> Iterator[Claim]:
     """Naive against traditional at the lowest bound and over all bounds, and adaptive, as in the
     study, against naive over all bounds: for each reading, kind of jobs and gap."""
-    bounds = [it for it in asked.bounds_w if it <= HIGH_W]
+    bounds = [it for it in m.asked.bounds_w if it <= HIGH_W]
     if not bounds:
         return
-    for kind, gap_s in (*((it, asked.gap_s) for it in asked.kinds), ("large", QUEUED_S)):
-        if kind in asked.kinds:
-            cases = [asked.read(kind, seed, gap_s) for seed in asked.chosen_seeds]
-            for policy in (NAIVE, *(READ + name for name in READINGS)):
+    for kind, gap_s in (*((it, m.asked.gap_s) for it in m.asked.kinds), ("large", QUEUED_S)):
+        if kind in m.asked.kinds:
+            cases = [m.asked.read(kind, seed, gap_s) for seed in m.asked.chosen_seeds]
+            for policy in (simulation.NAIVE, *(simulation.READ + name for name in READINGS)):
                 values: dict[str, float] = {}
-                low = _change(outcomes, cases, policy, TRADITIONAL, asked.low_w)
-                every = np.mean([_change(outcomes, cases, policy, TRADITIONAL, it)
+                low = _change(m, cases, policy, simulation.TRADITIONAL, m.asked.low_w)
+                every = np.mean([_change(m, cases, policy, simulation.TRADITIONAL, it)
                                  for it in bounds], axis=0)  # fmt: skip
-                other = np.mean([_change(outcomes, cases, ADAPTIVE_0, policy, it)
+                other = np.mean([_change(m, cases, simulation.ADAPTIVE_0, policy, it)
                                  for it in bounds], axis=0)  # fmt: skip
                 texts = [_text(low, values, "lowest bound"), _text(every, values, "all bounds"),
                          _text(other, values, "adaptive against it")]  # fmt: skip
                 if None not in texts:
-                    words = policy.removeprefix(READ) if policy != NAIVE else "as in the study"
+                    own = policy == simulation.NAIVE
+                    words = "as in the study" if own else policy.removeprefix(simulation.READ)
                     yield Claim(f"naive, {kind}, a gap of {gap_s:g} s: {words}", "",
-                                f"{', '.join(map(str, texts))} %", None,
-                                int(values["traces"]), values
-                                )  # fmt: skip
+                                f"{', '.join(map(str, texts))} %", None, int(values["traces"]),
+                                values)  # fmt: skip
 
 
-def of_options(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
-    if "random" in asked.kinds:
-        yield from _of_classes(asked, outcomes)
-    yield from _of_nodes(asked, outcomes)
+def of_options(m: Measured) -> Iterator[Claim]:
+    if "random" in m.asked.kinds:
+        yield from _of_classes(m)
+    yield from _of_nodes(m)
 
 
-def _of_classes(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
+def _of_classes(m: Measured) -> Iterator[Claim]:
     """What priorities and a partition change, for whom, against the same policy without."""
-    cases = [asked.optional(seed) for seed in asked.chosen_seeds]
-    for bound_w in asked.ends_w:
-        for name, classes in (("priorities", PROJECTS), ("partition", ("small", "larger"))):
-            for policy in (NAIVE, ORACLE_0):
+    cases = [m.asked.optional(seed) for seed in m.asked.chosen_seeds]
+    for bound_w in m.asked.ends_w:
+        for name, classes in (("priorities", simulation.PROJECTS),
+                              ("partition", ("small", "larger"))):  # fmt: skip
+            for policy in (simulation.NAIVE, simulation.ORACLE_0):
                 values: dict[str, float] = {}
                 texts = []
                 for who in ("", *classes):
                     what = f"turnaround_s {who}".strip()
-                    some = _change(outcomes, cases, f"{policy} {name}", policy, bound_w, what)
+                    some = _change(m, cases, f"{policy} {name}", policy, bound_w, what)
                     text = _text(some, values, who or "all")
                     texts.append(f"{who or 'all'} {text}")
                 if values:
@@ -91,22 +82,22 @@ def _of_classes(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
                                 int(values["traces"]), values)  # fmt: skip
 
 
-def _of_nodes(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
+def _of_nodes(m: Measured) -> Iterator[Claim]:
     """What it changes that nodes differ, against nodes that do not."""
-    for kind in asked.kinds:
-        alike, other = ([asked.varied(kind, seed, it) for seed in asked.chosen_seeds]
+    for kind in m.asked.kinds:
+        alike, other = ([m.asked.varied(kind, seed, it) for seed in m.asked.chosen_seeds]
                         for it in (0.0, VARIATION))  # fmt: skip
-        for bound_w in asked.ends_w:
+        for bound_w in m.asked.ends_w:
             for policy in VARIED:
                 values: dict[str, float] = {}
-                name = row(policy, bound_w)
-                text = _text(of_cases(outcomes, other, name, "turnaround_s")
-                             / of_cases(outcomes, alike, name, "turnaround_s") - 1.0, values,
+                name = simulation.row(policy, bound_w)
+                text = _text(of_cases(m, other, name, "turnaround_s")
+                             / of_cases(m, alike, name, "turnaround_s") - 1.0, values,
                              "turnaround")  # fmt: skip
                 if text is None:
                     continue
-                above = of_cases(outcomes, other, name, "above")
-                highest = of_cases(outcomes, other, name, "highest")
+                above = of_cases(m, other, name, "above")
+                highest = of_cases(m, other, name, "highest")
                 values |= {"time above": float(np.nanmean(above)),
                            "highest": float(np.nanmax(highest))}  # fmt: skip
                 yield Claim(f"options, nodes that differ, {kind}, {bound_w:,.0f} W: {policy}", "",

@@ -6,8 +6,8 @@ the larger its threshold is; bands hold 90 % of the traces.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,35 +17,24 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
-from odonata.figures.style import BLUE, GREEN, GREY, INK, ORANGE, draw_all, dress_small, panels_of
-from odonata.studies.rmap.cases import GAPS_S, HIGH_W, LOW_W, NOISE, NOISES, PEAK_W, RmapPlan
-from odonata.studies.rmap.changes import Floats, Outcomes, change, chosen, each, spread, there
+from odonata.figures.style import BLUE, GREEN, GREY, INK, ORANGE, dress_small, panels_of
+from odonata.studies.rmap import KINDS, simulation
+from odonata.studies.rmap.cases import GAPS_S, HIGH_W, LOW_W, NOISE, NOISES, PEAK_W
+from odonata.studies.rmap.changes import Floats, Measured, change, chosen, each, spread, there
 from odonata.studies.rmap.figures_of_nodes import configurations, node
 from odonata.studies.rmap.prediction import BIN, BINS, LIMITS
 from odonata.studies.rmap.printed import BENCHMARKS, FIGURE_5_3_W, overprovisioned, packages
-from odonata.studies.rmap.simulation import (
-    ADAPTIVE_0,
-    ADAPTIVE_10,
-    ADAPTIVE_20,
-    ADAPTIVE_30,
-    NAIVE,
-    ORACLE_0,
-    SHOWN,
-    TRADITIONAL,
-    UNLIMITED,
-    row,
-)
 
 RED, PALE, DARK = "#c8321f", "#e58d7f", "#7d1a0e"
 LOOKS: dict[str, tuple[str, str, Any, str]] = {
-    TRADITIONAL: ("traditional", "#6f6f6f", "-", "o"),
-    NAIVE: ("naive", BLUE, "-", "s"),
-    ADAPTIVE_0: ("adaptive, 0 %", RED, "-", "D"),
-    ORACLE_0: ("adaptive, 0 %, oracle", RED, (0, (1, 1.4)), "d"),
-    ADAPTIVE_10: ("adaptive, 10 %", ORANGE, (0, (5, 2)), "^"),
-    ADAPTIVE_20: ("adaptive, 20 %", DARK, (0, (3, 2)), "v"),
-    ADAPTIVE_30: ("adaptive, 30 %", GREEN, (0, (1, 1)), "x"),
-    UNLIMITED: ("adaptive, unbounded", PALE, (0, (6, 2, 1, 2)), "P"),
+    simulation.TRADITIONAL: ("traditional", "#6f6f6f", "-", "o"),
+    simulation.NAIVE: ("naive", BLUE, "-", "s"),
+    simulation.ADAPTIVE_0: ("adaptive, 0 %", RED, "-", "D"),
+    simulation.ORACLE_0: ("adaptive, 0 %, oracle", RED, (0, (1, 1.4)), "d"),
+    simulation.ADAPTIVE_10: ("adaptive, 10 %", ORANGE, (0, (5, 2)), "^"),
+    simulation.ADAPTIVE_20: ("adaptive, 20 %", DARK, (0, (3, 2)), "v"),
+    simulation.ADAPTIVE_30: ("adaptive, 30 %", GREEN, (0, (1, 1)), "x"),
+    simulation.UNLIMITED: ("adaptive, unbounded", PALE, (0, (6, 2, 1, 2)), "P"),
 }
 """By policy: words, colour, dashes and mark."""
 KIND_COLOURS = {"small": GREEN, "large": BLUE, "random": RED}
@@ -55,17 +44,12 @@ PRINTED_S = 684.0
 """Table 5.4: traditional, large, 6,500 W."""
 
 
-def draw(asked: RmapPlan, outcomes: Outcomes, directory: Path, pdf: bool = False) -> list[Path]:
-    """Draw all figures that there are outcomes for. Returns where they are."""
-    return draw_all(FIGURES, asked, outcomes, directory, pdf)
-
-
 # -- single applications
 
 
-def applications(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
+def applications(m: Measured) -> Figure | None:
     """Draw what packages draw (5.2) and what the best configuration saves (5.3)."""
-    if "printed" not in asked.parts:
+    if "printed" not in m.asked.parts:
         return None
     figure, panels = panels_of(9.4, 3.6, 1, 2, left=0.065, right=0.985, top=0.9, bottom=0.13,
                                wspace=0.2)  # fmt: skip
@@ -101,9 +85,9 @@ def applications(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
 # -- prediction
 
 
-def errors(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
+def errors(m: Measured) -> Figure | None:
     """Draw the errors of the model by application (5.4) and their histograms (5.5)."""
-    one = there(outcomes, asked.trained(NOISE))
+    one = there(m, m.asked.trained(NOISE))
     if one is None:
         return None
     figure, panels = panels_of(9.4, 3.7, 1, 3, left=0.06, right=0.985, top=0.83, bottom=0.18,
@@ -141,14 +125,14 @@ def errors(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
     for axes in panels[0]:
         dress_small(axes)
     left.grid(axis="x", visible=False)
-    figure.suptitle(f"trained on 10 %, {asked.trained(NOISE).trainings} times, noise of "
+    figure.suptitle(f"trained on 10 %, {m.asked.trained(NOISE).trainings} times, noise of "
                     f"{100 * NOISE:g} %; errors on the other 90 %", fontsize=9)  # fmt: skip
     return figure
 
 
-def noises(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
+def noises(m: Measured) -> Figure | None:
     """Draw what noise in the measurements does to errors."""
-    found = [there(outcomes, asked.trained(noise)) for noise in NOISES]
+    found = [there(m, m.asked.trained(noise)) for noise in NOISES]
     runs = [it for it in found if it is not None]
     if len(runs) < len(NOISES):
         return None
@@ -186,26 +170,13 @@ def noises(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
 # -- turnarounds over bounds
 
 
-def bounds(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
-    """Draw turnarounds over the bound, by kind (5.6 to 5.8)."""
-    return _over_bounds(asked, outcomes, asked.kinds, (TRADITIONAL, NAIVE, ADAPTIVE_0, ORACLE_0),
-                        banded=(TRADITIONAL, ADAPTIVE_0))  # fmt: skip
-
-
-def thresholds(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
-    """Draw the same for all thresholds of adaptive (5.9)."""
-    kinds = tuple(it for it in ("large", "random") if it in asked.kinds)
-    return _over_bounds(asked, outcomes, kinds, (NAIVE, ADAPTIVE_0, ADAPTIVE_10, ADAPTIVE_20,
-                                                 ADAPTIVE_30, UNLIMITED), banded=())  # fmt: skip
-
-
-def _over_bounds(
-    asked: RmapPlan, outcomes: Outcomes, kinds: tuple[str, ...], policies: tuple[str, ...],
-    banded: tuple[str, ...],
-) -> Figure | None:  # fmt: skip
-    """Draw mean turnarounds, each trace's relative to traditional at the highest bound."""
-    x = np.array(sorted(asked.bounds_w))
-    base = {kind: each(asked, outcomes, kind, TRADITIONAL, float(x[-1])) for kind in kinds}
+def _over_bounds(m: Measured, kinds: tuple[str, ...], policies: Sequence[str],
+                 banded: tuple[str, ...]) -> Figure | None:  # fmt: skip
+    """Draw mean turnarounds over the bound, by kind (5.6 to 5.9), each trace's relative to
+    traditional at the highest bound."""
+    kinds = tuple(it for it in kinds if it in m.asked.kinds)
+    x = np.array(sorted(m.asked.bounds_w))
+    base = {kind: each(m, kind, simulation.TRADITIONAL, float(x[-1])) for kind in kinds}
     if not kinds or len(x) < 2 or not all(np.isfinite(it).any() for it in base.values()):
         return None
     figure, panels = panels_of(3.3 * len(kinds) + 0.2, 3.9, 1, len(kinds), left=0.19 / len(kinds),
@@ -213,9 +184,8 @@ def _over_bounds(
     for axes, kind in zip(panels[0], kinds, strict=True):
         for policy in policies:
             _, colour, dashes, mark = LOOKS[policy]
-            spreads = [spread(each(asked, outcomes, kind, policy, float(it)) / base[kind])
-                       for it in x]  # fmt: skip
-            if any(it is None for it in spreads):
+            spreads = [spread(each(m, kind, policy, float(it)) / base[kind]) for it in x]
+            if not all(spreads):
                 continue
             mean, low, high = (np.array([getattr(it, end) for it in spreads])
                                for end in ("mean", "low", "high"))  # fmt: skip
@@ -237,56 +207,43 @@ def _over_bounds(
 
 
 def _example(
-    asked: RmapPlan, outcomes: Outcomes, kind: str, bound_w: float
+    m: Measured, kind: str, bound_w: float
 ) -> tuple[int, dict[str, dict[str, Floats]]] | None:
     """Returns the seed of the trace whose change under adaptive is the median one, and its jobs
     under each policy that is shown."""
-    if kind not in asked.kinds or bound_w not in asked.bounds_w:
+    if kind not in m.asked.kinds or bound_w not in m.asked.bounds_w:
         return None
-    changes = change(asked, outcomes, kind, ADAPTIVE_0, TRADITIONAL, bound_w)
+    changes = change(m, kind, simulation.ADAPTIVE_0, simulation.TRADITIONAL, bound_w)
     places = np.flatnonzero(np.isfinite(changes))
     if not len(places):
         return None
     middle = places[np.argsort(changes[places], kind="stable")[len(places) // 2]]
-    seed = asked.seeds[int(middle)]
-    one = there(outcomes, asked.traced(kind, seed))
+    seed = m.asked.seeds[int(middle)]
+    one = there(m, m.asked.traced(kind, seed))
     assert one is not None
     return seed, {policy: {name: np.array(values)
-                           for name, values in one.lists[row(policy, bound_w)].items()}
-                  for policy in SHOWN}  # fmt: skip
+                           for name, values in one.lists[simulation.row(policy, bound_w)].items()}
+                  for policy in simulation.SHOWN}  # fmt: skip
 
 
-def jobs(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
-    """Draw turnarounds and power of the jobs of one large trace at 6,500 W (5.10 and 5.11)."""
-    found = _example(asked, outcomes, "large", LOW_W)
+def jobs(m: Measured, kind: str, bound_w: float) -> Figure | None:
+    """Draw turnarounds and power of the jobs of one trace (5.10, 5.11 and 5.13)."""
+    found = _example(m, kind, bound_w)
     if found is None:
         return None
     seed, runs = found
-    return _jobs(runs, f"large jobs at {LOW_W:,.0f} W, trace {seed}: the median one of its kind")
-
-
-def jobs_random(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
-    """Draw turnarounds and power of the jobs of one random trace at 14,000 W (5.13)."""
-    found = _example(asked, outcomes, "random", HIGH_W)
-    if found is None:
-        return None
-    seed, runs = found
-    return _jobs(runs, f"random jobs at {HIGH_W:,.0f} W, trace {seed}: the median one of its kind")
-
-
-def _jobs(runs: dict[str, dict[str, Floats]], title: str) -> Figure:
     figure, panels = panels_of(9.4, 5.2, 2, 1, left=0.075, right=0.985, top=0.89, bottom=0.09,
                                hspace=0.16, height_ratios=(1.35, 1))  # fmt: skip
     upper, lower = panels[:, 0]
     wide = 0.27
-    for place, policy in enumerate(SHOWN):
+    for place, policy in enumerate(simulation.SHOWN):
         run, colour = runs[policy], LOOKS[policy][1]
         x = np.arange(1, len(run["start_s"]) + 1) + wide * (place - 1)
         wait, ran = run["start_s"] - run["submit_s"], run["end_s"] - run["start_s"]
         upper.bar(x, ran, wide * 0.92, bottom=wait, color=colour)
         upper.bar(x, wait, wide * 0.92, color=_paler(colour))
         lower.bar(x, run["watts"] / 1000, wide * 0.92, color=colour)
-    fair = runs[TRADITIONAL]["fair_w"] / 1000
+    fair = runs[simulation.TRADITIONAL]["fair_w"] / 1000
     for job, watts in enumerate(fair.tolist(), 1):
         lower.plot([job - 0.46, job + 0.46], [watts, watts], color=INK, lw=1.3)
     upper.set_ylabel("turnaround (s)")
@@ -295,13 +252,13 @@ def _jobs(runs: dict[str, dict[str, Floats]], title: str) -> Figure:
     for axes in (upper, lower):
         axes.set_xlim(0.4, len(fair) + 0.6)
         axes.set_xticks(np.arange(1, len(fair) + 1))
-        dress_small(axes)
-        axes.grid(axis="x", visible=False)
-    keys: list[Any] = [Patch(facecolor=LOOKS[it][1], label=LOOKS[it][0]) for it in SHOWN]
+        dress_small(axes, upright=False)
+    keys: list[Any] = [Patch(facecolor=LOOKS[it][1], label=LOOKS[it][0]) for it in simulation.SHOWN]
     keys.append(Patch(facecolor=_paler(GREY), label="waiting (paler)"))
     keys.append(Line2D([], [], color=INK, lw=1.3, label="fair share"))
     figure.legend(handles=keys, ncols=5, loc="upper center", bbox_to_anchor=(0.53, 0.965))
-    figure.suptitle(title, fontsize=9, y=0.995)
+    figure.suptitle(f"{kind} jobs at {bound_w:,.0f} W, trace {seed}: the median one of its kind",
+                    fontsize=9, y=0.995)  # fmt: skip
     return figure
 
 
@@ -310,19 +267,19 @@ def _paler(colour: str) -> tuple[float, float, float]:
     return red, green, blue
 
 
-def timeline(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
+def timeline(m: Measured) -> Figure | None:
     """Draw the power that jobs draw together over time, of one random trace at 14,000 W (5.12)."""
-    found = _example(asked, outcomes, "random", HIGH_W)
+    found = _example(m, "random", HIGH_W)
     if found is None:
         return None
     seed, runs = found
     figure, ((axes,),) = panels_of(9.4, 3.3, left=0.065, right=0.985, top=0.83, bottom=0.14)
-    for policy in (TRADITIONAL, ADAPTIVE_0):
+    for policy in (simulation.TRADITIONAL, simulation.ADAPTIVE_0):
         run = runs[policy]
         times = np.unique(np.concatenate([run["start_s"], run["end_s"]]))
         running = (run["start_s"][:, None] <= times) & (times < run["end_s"][:, None])
         words, colour, *_ = LOOKS[policy]
-        filled = policy == TRADITIONAL
+        filled = policy == simulation.TRADITIONAL
         watts = run["watts"] @ running / 1000
         if filled:
             axes.fill_between(times, watts, step="post", color="#d4d4d4", lw=0)
@@ -341,20 +298,19 @@ def timeline(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
 # -- what decides
 
 
-def gaps(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
+def gaps(m: Measured) -> Figure | None:
     """Draw adaptive against traditional over the mean time between submissions."""
     known: dict[float, str | None] = {it: f"a gap of {it:g} s" for it in GAPS_S}
-    known = dict(sorted((known | {asked.gap_s: None}).items()))
+    known = dict(sorted((known | {m.asked.gap_s: None}).items()))
     figure, panels = panels_of(10.4, 3.9, 1, 3, left=0.065, right=0.985, top=0.91, bottom=0.13,
                                wspace=0.24)  # fmt: skip
     drawn = False
-    for axes, bound_w in zip(panels[0], (asked.low_w, HIGH_W), strict=False):
-        for kind in asked.kinds:
-            base = [chosen(asked, outcomes, kind, it, TRADITIONAL, bound_w)
-                    for it in known.values()]  # fmt: skip
-            found = [spread(chosen(asked, outcomes, kind, it, ADAPTIVE_0, bound_w) / one - 1.0)
+    for axes, bound_w in zip(panels[0], (m.asked.low_w, HIGH_W), strict=False):
+        for kind in m.asked.kinds:
+            base = [chosen(m, kind, it, simulation.TRADITIONAL, bound_w) for it in known.values()]
+            found = [spread(chosen(m, kind, it, simulation.ADAPTIVE_0, bound_w) / one - 1.0)
                      for it, one in zip(known.values(), base, strict=True)]  # fmt: skip
-            kept = [(gap_s, it) for gap_s, it in zip(known, found, strict=True) if it is not None]
+            kept = [(gap_s, it) for gap_s, it in zip(known, found, strict=True) if it]
             if len(kept) < 2:
                 continue
             drawn, colour, x = True, KIND_COLOURS[kind], [gap_s for gap_s, _ in kept]
@@ -366,11 +322,10 @@ def gaps(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
             if printed is not None:
                 axes.plot(x[-1] * 1.22, printed, marker="<", ms=7, color=colour, mec=INK, mew=0.7,
                           clip_on=False, zorder=5)  # fmt: skip
-            if bound_w == asked.low_w:
+            if bound_w == m.asked.low_w:
                 seconds = [spread(it) for it in base]
-                panels[0, 2].plot(
-                    x, [it.mean for it in seconds if it is not None], color=colour, marker="o",
-                    ms=4, lw=1.6, label=kind)  # fmt: skip
+                panels[0, 2].plot(x, [it.mean for it in seconds if it], color=colour,
+                                  marker="o", ms=4, lw=1.6, label=kind)  # fmt: skip
         axes.axhline(0, color=INK, lw=0.8)
         axes.yaxis.set_major_formatter(PercentFormatter(1, 0))
         axes.set_title(f"adaptive against traditional, {bound_w:,.0f} W", loc="left")
@@ -382,7 +337,7 @@ def gaps(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
     right.annotate("printed, a large trace: 684 s", (max(known), PRINTED_S), (0, 4), ha="right",
                    fontsize=8, textcoords="offset points", color=BLUE)  # fmt: skip
     right.set_ylabel("turnaround (s)")
-    right.set_title(f"traditional, {asked.low_w:,.0f} W", loc="left")
+    right.set_title(f"traditional, {m.asked.low_w:,.0f} W", loc="left")
     for axes in panels[0]:
         axes.set_xscale("log")
         axes.set_xticks([it for it in known if it != 120])
@@ -395,16 +350,18 @@ def gaps(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-FIGURES: dict[str, Callable[[RmapPlan, Outcomes], Figure | None]] = {
+FIGURES: dict[str, Callable[[Measured], Figure | None]] = {
     "3.1-3.3-node": node,
     "3.6-3.7-configurations": configurations,
     "5.2-5.3-applications": applications,
     "5.4-5.5-errors": errors,
     "noise": noises,
-    "5.6-5.8-bounds": bounds,
-    "5.9-thresholds": thresholds,
-    "5.10-5.11-jobs": jobs,
+    "5.6-5.8-bounds": partial(_over_bounds, kinds=KINDS, policies=[*LOOKS][:4],
+                              banded=(simulation.TRADITIONAL, simulation.ADAPTIVE_0)),
+    "5.9-thresholds": partial(_over_bounds, kinds=("large", "random"), banded=(), policies=[
+        it for it in LOOKS if it not in (simulation.TRADITIONAL, simulation.ORACLE_0)]),
+    "5.10-5.11-jobs": partial(jobs, kind="large", bound_w=LOW_W),
     "5.12-timeline": timeline,
-    "5.13-jobs-random": jobs_random,
+    "5.13-jobs-random": partial(jobs, kind="random", bound_w=HIGH_W),
     "gap": gaps,
-}
+}  # fmt: skip

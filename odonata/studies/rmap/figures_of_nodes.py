@@ -14,8 +14,7 @@ from odonata.figures.style import BLUE, GREEN, GREY, INK, ORANGE, dress_small, p
 from odonata.provisioning.applications import BASE_GHZ, TURBO_GHZ, UNCAPPED_W
 from odonata.provisioning.fitted import RZMERL, tables
 from odonata.provisioning.search import PACKED_MAX, search
-from odonata.studies.rmap.cases import RmapPlan
-from odonata.studies.rmap.changes import Outcomes
+from odonata.studies.rmap.changes import Measured
 from odonata.studies.rmap.printed import at
 
 RED, PALE = "#c8321f", "#b9c7d8"
@@ -32,9 +31,9 @@ COLOURS = dict(zip(CORES, (GREEN, ORANGE, BLUE, RED), strict=True))
 PRINT_MARK: dict[str, Any] = {"marker": "x", "ls": "", "color": INK, "ms": 6, "mew": 1.6}
 
 
-def node(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
+def node(m: Measured) -> Figure | None:
     """Draw what packages and memory draw (3.1), times over the cap (3.2), and turbo (3.3)."""
-    if "printed" not in asked.parts:
+    if "printed" not in m.asked.parts:
         return None
     figure, panels = panels_of(10.6, 3.7, 1, 3, left=0.055, right=0.99, top=0.86, bottom=0.15,
                                wspace=0.22, width_ratios=(1.5, 1.1, 0.8))  # fmt: skip
@@ -93,9 +92,9 @@ def node(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def configurations(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
+def configurations(m: Measured) -> Figure | None:
     """Draw every configuration of SP-MZ within 4,500 W (3.6), and those of one node (3.7)."""
-    if "printed" not in asked.parts:
+    if "printed" not in m.asked.parts:
         return None
     figure, panels = panels_of(10.6, 3.9, 1, 3, left=0.05, right=0.99, top=0.88, bottom=0.14,
                                wspace=0.24, width_ratios=(1.5, 1, 1))  # fmt: skip

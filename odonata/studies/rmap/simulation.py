@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -298,11 +298,3 @@ def predicted_w(
         names = zip(known.nodes.tolist(), known.cores.tolist(), known.cap_w.tolist(), strict=True)
         found[name] = dict(zip(names, known.watts.tolist(), strict=True))
     return found
-
-
-def revive(found: dict[str, Any]) -> RmapOutcome:
-    """Returns an outcome from what JSON has of it."""
-    names = {one.name for one in fields(RmapOutcome)}
-    if set(found) != names:
-        raise KeyError(", ".join(set(found) ^ names))
-    return RmapOutcome(**found)

@@ -6,19 +6,15 @@ imported when it is needed, so that the study can be listed at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import Any
 
-from odonata.study.contract import Option, Packaged
-
-if TYPE_CHECKING:
-    from odonata.studies.rumyantsev.cases import RumyantsevPlan
-    from odonata.studies.rumyantsev.simulation import RumyantsevOutcome, Run
+from odonata.study.contract import ALL, Option, Packaged
 
 PARTS = ("hysteresis", "threshold", "comparison", "disciplines", "randomised", "stability")
 
 
-class Rumyantsev(Packaged["RumyantsevPlan", "Run", "RumyantsevOutcome"]):
+class Rumyantsev(Packaged):
     name = "rumyantsev"
     about = "What do slower servers save while little work is there? (Rumyantsev et al., 2018)"
     options = (
@@ -27,7 +23,7 @@ class Rumyantsev(Packaged["RumyantsevPlan", "Run", "RumyantsevOutcome"]):
         Option("part", "Figures 1 and 2 (hysteresis), figure 3 (threshold), control by workload "
                "against control by number (comparison), other disciplines than first come, first "
                "served (disciplines), figure 3 of weeks drawn anew (randomised), or when a queue "
-               "is stable (stability).", "all", choices=("all", *PARTS)),
+               "is stable (stability).", "all", choices=(ALL, *PARTS), field="parts"),
         Option("draws", "How many randomised traces there are, and streams at each load.", 10,
                int),
         Option("recorded_rate", "The service rate at which service times were recorded: a job "
@@ -44,26 +40,7 @@ class Rumyantsev(Packaged["RumyantsevPlan", "Run", "RumyantsevOutcome"]):
         "times servers, and of two powers the first is swapped."
     )
 
-    def ask(
-        self, trace: str = "krc2.csv", part: str = "all", draws: int = 10,
-        recorded_rate: float = 1.0, zero_gap_ms: float = 1.0,
-    ) -> RumyantsevPlan:  # fmt: skip
-        from odonata.studies.rumyantsev.cases import RumyantsevPlan
-        from odonata.studies.rumyantsev.simulation import digest_of
-
-        parts = PARTS if part == "all" else (part,)
-        return RumyantsevPlan(trace, digest_of(trace), recorded_rate, zero_gap_ms, parts, draws)
-
-    def cases(
-        self, asked: RumyantsevPlan, outcomes: Mapping[str, RumyantsevOutcome]
-    ) -> Sequence[Run]:
-        from odonata.studies.rumyantsev.cases import cases
-        from odonata.studies.rumyantsev.simulation import customers_of, trace_of
-
-        first, *_ = found = cases(asked)
-        trace_of(first.file, first.data, first.recorded_rate, first.zero_gap_us)  # refused now
-        for part in ("weeks", "independent"):
-            some = [case for case in found if case.stream == part]
-            for case in some[:1]:
-                customers_of(case)
-        return found
+    def ask(self, *args: Any, **options: Any) -> Any:
+        """Returns the plan, with a digest of the trace."""
+        asked = super().ask(*args, **options)
+        return replace(asked, data=self._of("simulation", "digest_of")(asked.trace))

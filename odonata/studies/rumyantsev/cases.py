@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from odonata.studies.rumyantsev.simulation import HIGH, SERVERS, Run, epochs_of, model_of
+from odonata.studies.rumyantsev import simulation
 from odonata.study.contract import digest
 from pdes.errors import require
 from pdes.transport import Serial
@@ -48,53 +48,54 @@ class RumyantsevPlan:
     """What is asked for. `data` is a digest of the trace."""
 
     trace: str
-    data: str
-    recorded_rate: float
-    zero_gap_ms: float
-    parts: tuple[str, ...]
+    data: str = ""
+    recorded_rate: float = 1.0
+    zero_gap_ms: float = 1.0
+    parts: tuple[str, ...] = ()
     draws: int = 10
 
     def __post_init__(self) -> None:
         require(1 <= self.draws <= 1000, f"draws = {self.draws}: 1 .. 1000")
         require(LEAST_RATE <= self.recorded_rate <= MOST_RATE, f"recorded-rate = "
-                f"{self.recorded_rate:g}: {LEAST_RATE:g} .. {MOST_RATE:g}, as 1 or {HIGH:g}"
-                )  # fmt: skip
+                f"{self.recorded_rate:g}: {LEAST_RATE:g} .. {MOST_RATE:g}, as 1 or "
+                f"{simulation.HIGH:g}")  # fmt: skip
         require(0 <= self.zero_gap_ms <= MOST_GAP_MS, f"zero-gap-ms = {self.zero_gap_ms:g}: "
                 f"0 .. {MOST_GAP_MS:g}")  # fmt: skip
 
     def at(
         self, control: str, lower: float, upper: float, kept: bool = False, discipline: str = "fcfs"
-    ) -> Run:
-        return Run(self.trace, self.data, control, float(lower), float(upper), self.recorded_rate,
-                   round(self.zero_gap_ms * 1000), kept, discipline)  # fmt: skip
+    ) -> simulation.Run:
+        return simulation.Run(self.trace, self.data, control, float(lower), float(upper),
+                              self.recorded_rate, round(self.zero_gap_ms * 1000), kept, discipline
+        )  # fmt: skip
 
     @property
-    def hysteresis(self) -> Run:
+    def hysteresis(self) -> simulation.Run:
         """Returns the run of figures 1 and 2."""
         return self.at("workload", *TWO_THRESHOLDS, kept=True)
 
     @property
-    def recorded_high(self) -> Run:
+    def recorded_high(self) -> simulation.Run:
         """Returns the same where service times were recorded at the high rate, for figure 2."""
-        return replace(self.hysteresis, recorded_rate=HIGH)
+        return replace(self.hysteresis, recorded_rate=simulation.HIGH)
 
     @property
-    def by_workload(self) -> list[Run]:
+    def by_workload(self) -> list[simulation.Run]:
         return [self.at("workload", k, k) for k in THRESHOLDS]
 
     @property
-    def by_number(self) -> list[Run]:
+    def by_number(self) -> list[simulation.Run]:
         return [self.at("number", k, k) for k in NUMBERS]
 
     @property
-    def randomised(self) -> list[Run]:
+    def randomised(self) -> list[simulation.Run]:
         return [self.at("randomised", down, up) for down, up in COINS]
 
-    def drawn(self, seed: int) -> list[Run]:
+    def drawn(self, seed: int) -> list[simulation.Run]:
         """Returns the runs of figure 3 with weeks that are drawn by a seed."""
         return [replace(case, stream="weeks", seed=seed) for case in self.by_workload]
 
-    def independent(self, load: float, much: float = NEVER) -> list[Run]:
+    def independent(self, load: float, much: float = NEVER) -> list[simulation.Run]:
         """Returns runs of independent customers, a seed each: always at the low rate, or at the
         high one above a workload."""
         run = replace(self.at("workload", much, much), stream="independent", load=load)
@@ -104,22 +105,29 @@ class RumyantsevPlan:
     def seeds(self) -> range:
         return range(1, self.draws + 1)
 
-    def under(self, discipline: str, control: str) -> list[Run]:
+    def under(self, discipline: str, control: str) -> list[simulation.Run]:
         """Returns the runs of a discipline with one threshold each."""
         some = SOME_THRESHOLDS if control == "workload" else SOME_NUMBERS
         return [self.at(control, k, k, discipline=discipline) for k in some]
 
-    def two_thresholds(self, discipline: str) -> Run:
+    def two_thresholds(self, discipline: str) -> simulation.Run:
         """Returns a discipline's run with the two thresholds of figure 1."""
         return self.at("workload", *TWO_THRESHOLDS, discipline == "fcfs", discipline)
 
 
-def cases(asked: RumyantsevPlan) -> list[Run]:
-    """Returns each case once, in the order of the parts."""
-    return list(dict.fromkeys(case for part in asked.parts for case in _of(asked, part)))
+def cases(asked: RumyantsevPlan) -> list[simulation.Run]:
+    """Returns each case once, in the order of the parts. Refused where there is no trace of which
+    they could be."""
+    found = list(dict.fromkeys(case for part in asked.parts for case in _of(asked, part)))
+    first = found[0]
+    simulation.trace_of(first.file, first.data, first.recorded_rate, first.zero_gap_us)
+    for stream in ("weeks", "independent"):
+        for case in [it for it in found if it.stream == stream][:1]:
+            simulation.customers_of(case)
+    return found
 
 
-def _of(asked: RumyantsevPlan, part: str) -> Iterator[Run]:
+def _of(asked: RumyantsevPlan, part: str) -> Iterator[simulation.Run]:
     if part == "hysteresis":
         yield asked.hysteresis
         yield asked.recorded_high
@@ -149,12 +157,12 @@ def mark() -> str:
     from odonata.traces.changing import filled
     from odonata.traces.poisson import poisson
 
-    trace, found = filled(poisson(60, SERVERS, seed=1, load=0.9)), []
+    trace, found = filled(poisson(60, simulation.SERVERS, seed=1, load=0.9)), []
     thresholds = {"workload": (2e4, 5e4), "number": (3, 6), "randomised": (0.5, 0.5)}
-    some = [Run("", "", control, *of) for control, of in thresholds.items()]
+    some = [simulation.Run("", "", control, *of) for control, of in thresholds.items()]
     some += [replace(some[0], discipline=discipline) for discipline in DISCIPLINES]
     for case in some:
-        result = run(model_of(case, trace), transport=Serial())
-        epochs = epochs_of(result)
+        result = run(simulation.model_of(case, trace), transport=Serial())
+        epochs = simulation.epochs_of(result)
         found.append(f"{result.result.digest} {epochs.mean_work:.9g}")
     return digest(found)

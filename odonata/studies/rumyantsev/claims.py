@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from odonata.results.statistics import Interval, interval
+from odonata.results.statistics import interval
 from odonata.studies.rumyantsev.cases import (
     CONTROLLED,
     CUSTOMERS,
@@ -25,8 +25,9 @@ from odonata.studies.rumyantsev.cases import (
     RumyantsevPlan,
 )
 from odonata.studies.rumyantsev.simulation import HIGH, LOW, RumyantsevOutcome, Run
+from odonata.study import measured
 from odonata.study.contract import Claim
-from odonata.study.verdicts import above, below, judged, near, verdict, yes_or_no
+from odonata.study.verdicts import above, below, judged, near, plus_minus, verdict, yes_or_no
 
 PAGE = "power-rumyantsev.md"
 ENERGIES_CAUSE, WEEKS_CAUSE, SWITCHES_CAUSE, FIGURE_2 = (
@@ -38,7 +39,7 @@ HUGE = 40
 """Servers of a customer who is huge: half of them all."""
 HEAVY = 0.1
 """Waiting per service that counts as heavy; the paper has no number for the word."""
-Outcomes = Mapping[str, RumyantsevOutcome]
+Measured = measured.Measured[RumyantsevPlan, Run, RumyantsevOutcome]
 Measure = Callable[[RumyantsevOutcome], float]
 AT_POWERS_W = (1500.0, 1475.0, 1450.0, 1425.0, 1400.0)
 """Mean powers at which two controls are compared, with the energies `swapped`."""
@@ -63,18 +64,10 @@ def power(preset: str) -> Measure:
     return lambda outcome: outcome.power_w[preset]
 
 
-def found(outcomes: Outcomes, cases: Sequence[Run]) -> list[RumyantsevOutcome]:
-    """Returns the outcomes of these cases; none of them, unless all are there."""
-    there = [outcomes[case.key] for case in cases if case.key in outcomes]
-    return there if len(there) == len(cases) else []
-
-
-def claims(asked: RumyantsevPlan, outcomes: Outcomes) -> list[Claim]:
+def claims(m: Measured) -> list[Claim]:
     """Returns the claims that there are outcomes for."""
-    return [*_figures_1_2(asked, outcomes), *_threshold(asked, outcomes),
-            *_randomised(asked, outcomes), *_disciplines(asked, outcomes),
-            *_comparison(asked, outcomes), *_stability(asked, outcomes),
-            *_measures(asked, outcomes)]  # fmt: skip
+    return [*_figures_1_2(m), *_threshold(m), *_randomised(m), *_disciplines(m), *_comparison(m),
+            *_stability(m), *_measures(m)]  # fmt: skip
 
 
 def _all_or_some(name: str, part: float, of: int, source: str, cause: str) -> Claim:
@@ -86,8 +79,8 @@ def _all_or_some(name: str, part: float, of: int, source: str, cause: str) -> Cl
 # -- figures 1 and 2: the run that is kept
 
 
-def _figures_1_2(asked: RumyantsevPlan, outcomes: Outcomes) -> Iterator[Claim]:
-    run = outcomes.get(asked.hysteresis.key)
+def _figures_1_2(m: Measured) -> Iterator[Claim]:
+    run = m.of(m.asked.hysteresis)
     if run is None or "amount_us" not in run.track:
         return
     track = {name: np.array(values) for name, values in run.track.items()}
@@ -112,7 +105,7 @@ def _figures_1_2(asked: RumyantsevPlan, outcomes: Outcomes) -> Iterator[Claim]:
                        float(within.mean()), len(service), "Rumyantsev 2",
                        SWITCHES_CAUSE)  # fmt: skip
     yield from _figure_2("Figure 2", track)
-    high = outcomes.get(asked.recorded_high.key)
+    high = m.of(m.asked.recorded_high)
     if high is not None and high is not run:
         of = {name: np.array(values) for name, values in high.track.items()}
         # Looked at as it is not met without it: the same sentences, which count once.
@@ -173,8 +166,8 @@ def _at(times: np.ndarray, begin: np.ndarray, end: np.ndarray) -> np.ndarray:
 # -- figure 3
 
 
-def _threshold(asked: RumyantsevPlan, outcomes: Outcomes) -> Iterator[Claim]:
-    runs = found(outcomes, asked.by_workload)
+def _threshold(m: Measured) -> Iterator[Claim]:
+    runs = m.every(m.asked.by_workload)
     if not runs:
         return
     where = "Rumyantsev figure 3"
@@ -203,10 +196,10 @@ def _trend(
                  calibrated, cause)  # fmt: skip
 
 
-def _randomised(asked: RumyantsevPlan, outcomes: Outcomes) -> Iterator[Claim]:
+def _randomised(m: Measured) -> Iterator[Claim]:
     """Figure 3 of traces whose weeks are drawn anew, which the paper proposes and leaves."""
-    drawn = [runs for seed in asked.seeds if (runs := found(outcomes, asked.drawn(seed)))]
-    recorded = found(outcomes, asked.by_workload)
+    drawn = [runs for seed in m.asked.seeds if (runs := m.every(m.asked.drawn(seed)))]
+    recorded = m.every(m.asked.by_workload)
     if not drawn:
         return
     title = "Figure 3, randomised traces"  # which the paper does not draw, so without a source
@@ -220,7 +213,8 @@ def _randomised(asked: RumyantsevPlan, outcomes: Outcomes) -> Iterator[Claim]:
         change, steps = interval((curves[:, -1] - curves[:, 0]).tolist()), np.diff(curves.mean(0))
         side = above(change, 0) if sign > 0 else below(change, 0)
         word = "rises" if sign > 0 else "falls"
-        ours = (f"{_pm(ends[0])} to {_pm(ends[1])} {unit}, by {_pm(change, True)}; the mean {word} "
+        more = plus_minus(change, sign="+")
+        ours = (f"{plus_minus(ends[0])} to {plus_minus(ends[1])} {unit}, by {more}; the mean {word} "
                 f"at {int((sign * steps > 0).sum())} of {len(steps)}")  # fmt: skip
         yield judged(f"{title}: {name}", word, ours, side and bool((sign * steps > 0).all()), side,
                      change, source, cause, calibrated=made)  # fmt: skip
@@ -229,7 +223,7 @@ def _randomised(asked: RumyantsevPlan, outcomes: Outcomes) -> Iterator[Claim]:
     if recorded and rough.of > 1:
         alone = roughness([workload(run) for run in recorded])
         yield judged(f"{title}: roughness of mean workload, all together", "less than of one trace",
-                     f"{mean:.3f}; {_pm(rough, digits=3)} of one, {alone:.3f} of the recorded",
+                     f"{mean:.3f}; {plus_minus(rough, 3)} of one, {alone:.3f} of the recorded",
                      above(rough, mean) and mean < alone, above(rough, mean), rough, "Rumyantsev 4",
                      WEEKS_CAUSE)  # fmt: skip
 
@@ -241,11 +235,6 @@ def roughness(curve: Sequence[float] | np.ndarray) -> float:
     bends = np.diff(values, 2)
     there_and_back = float(np.abs(bends).sum() - abs(bends.sum()))
     return there_and_back / max(1e-12, abs(float(values[-1] - values[0])))
-
-
-def _pm(it: Interval, signed: bool = False, digits: int = 0) -> str:
-    mean = f"{it.mean:+,.{digits}f}" if signed else f"{it.mean:,.{digits}f}"
-    return mean if np.isnan(it.half) else f"{mean} ± {it.half:,.{digits}f}"
 
 
 # -- control by number against control by workload
@@ -261,9 +250,9 @@ def at_power(runs: Sequence[RumyantsevOutcome], of: Measure, watts: float) -> fl
     return float(np.interp(watts, powers, [of(run) for run in order]))
 
 
-def _comparison(asked: RumyantsevPlan, outcomes: Outcomes) -> Iterator[Claim]:
-    by_workload = found(outcomes, asked.by_workload)
-    by_number = found(outcomes, asked.by_number)
+def _comparison(m: Measured) -> Iterator[Claim]:
+    by_workload = m.every(m.asked.by_workload)
+    by_number = m.every(m.asked.by_number)
     if not by_workload or not by_number:
         return
     for name, of in (("power", power("swapped")), ("workload", workload)):
@@ -286,12 +275,12 @@ def _comparison(asked: RumyantsevPlan, outcomes: Outcomes) -> Iterator[Claim]:
 # -- disciplines other than first come, first served
 
 
-def _disciplines(asked: RumyantsevPlan, outcomes: Outcomes) -> Iterator[Claim]:
+def _disciplines(m: Measured) -> Iterator[Claim]:
     first: dict[str, float] = {}
     for name in ("fcfs", *DISCIPLINES):
-        by_workload, by_number = (found(outcomes, asked.under(name, control))
+        by_workload, by_number = (m.every(m.asked.under(name, control))
                                   for control in ("workload", "number"))  # fmt: skip
-        two = outcomes.get(asked.two_thresholds(name).key)
+        two = m.of(m.asked.two_thresholds(name))
         if not by_workload or not by_number or two is None:
             continue
         yield from _constant(name, by_number)
@@ -362,21 +351,21 @@ def _change(one: float, other: float) -> str:
 # -- when a queue is stable
 
 
-def _stability(asked: RumyantsevPlan, outcomes: Outcomes) -> Iterator[Claim]:
+def _stability(m: Measured) -> Iterator[Claim]:
     """Throughput and growth near the boundary that theory gives; the paper prints none of it."""
-    full = found(outcomes, asked.independent(SATURATED))
+    full = m.every(m.asked.independent(SATURATED))
     if full:
         it, limit = interval([3600 * run.per_s for run in full]), 3600 * full[0].boundary_per_s
         yield judged("Stability: served per hour while somebody always waits, and by the criterion",
-                     "", f"{_pm(it, digits=3)} and {limit:.3f}", near(it, limit), False,
+                     "", f"{plus_minus(it, digits=3)} and {limit:.3f}", near(it, limit), False,
                      it)  # fmt: skip
     for load in DRAW_LOADS:
-        yield from _growth(f"load {load:g}", found(outcomes, asked.independent(load)), load < 1)
+        yield from _growth(f"load {load:g}", m.every(m.asked.independent(load)), load < 1)
     yield from _growth(f"load {CONTROLLED:g}, always slow",
-                       found(outcomes, asked.independent(CONTROLLED)), False)  # fmt: skip
+                       m.every(m.asked.independent(CONTROLLED)), False)  # fmt: skip
     much = TWO_THRESHOLDS[1]
     yield from _growth(f"load {CONTROLLED:g}, fast above 3e5",
-                       found(outcomes, asked.independent(CONTROLLED, much)), True)  # fmt: skip
+                       m.every(m.asked.independent(CONTROLLED, much)), True)  # fmt: skip
 
 
 def _growth(words: str, runs: Sequence[RumyantsevOutcome], stable: bool) -> Iterator[Claim]:
@@ -386,14 +375,15 @@ def _growth(words: str, runs: Sequence[RumyantsevOutcome], stable: bool) -> Iter
         there = interval([float(run.in_system[-1]) for run in runs])
         holds = not above(more, 0) if stable else above(more, 0)
         yield judged(f"Stability, {words}: customers at the end, and more than half-way", "",
-                     f"{_pm(there)}, {_pm(more, True)}", holds, False, more)  # fmt: skip
+                     f"{plus_minus(there)}, {plus_minus(more, sign='+')}", holds, False,
+                     more)  # fmt: skip
 
 
 # -- the measures of one run
 
 
-def _measures(asked: RumyantsevPlan, outcomes: Outcomes) -> Iterator[Claim]:
-    run = outcomes.get(asked.hysteresis.key)
+def _measures(m: Measured) -> Iterator[Claim]:
+    run = m.of(m.asked.hysteresis)
     if run is None:
         return
     lower, upper = TWO_THRESHOLDS

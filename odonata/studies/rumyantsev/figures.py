@@ -7,7 +7,6 @@ workload, `disciplines` both under every discipline.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,29 +26,11 @@ from odonata.figures.style import (
     INK,
     ORANGE,
     PURPLE,
-    draw_all,
     dress_small,
     panels_of,
 )
 from odonata.results.statistics import interval
-from odonata.studies.rumyantsev.cases import (
-    COINS,
-    DISCIPLINES,
-    NUMBERS,
-    THRESHOLDS,
-    TWO_THRESHOLDS,
-    RumyantsevPlan,
-)
-from odonata.studies.rumyantsev.claims import (
-    Measure,
-    Outcomes,
-    delay,
-    found,
-    power,
-    shown_customers,
-    waiting,
-    workload,
-)
+from odonata.studies.rumyantsev import cases, claims
 from odonata.studies.rumyantsev.simulation import HIGH, LOW, SERVERS, RumyantsevOutcome
 from policies.power.service_rate import ENERGIES
 
@@ -61,13 +42,6 @@ WAITS = "#a9a9a9"
 GREYS = ("#2f2f2f", "#8a8a8a", "#5a5a5a", "#b5b5b5", "#444444", "#9d9d9d", "#707070", "#c9c9c9")
 
 
-def draw(
-    asked: RumyantsevPlan, outcomes: Outcomes, directory: Path, pdf: bool = False
-) -> list[Path]:
-    """Draw all figures that there are outcomes for. Returns where they are."""
-    return draw_all(FIGURES, asked, outcomes, directory, pdf)
-
-
 # -- figures 1 and 2: one run
 
 
@@ -77,10 +51,10 @@ def _track(run: RumyantsevOutcome | None) -> dict[str, npt.NDArray[Any]] | None:
     return {name: np.array(values) for name, values in run.track.items()}
 
 
-def figure_1(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
+def figure_1(m: claims.Measured) -> Figure | None:
     """Draw the workload and the number of customers served, over the whole trace and over the days
     with the most switches."""
-    track = _track(outcomes.get(asked.hysteresis.key))
+    track = _track(m.of(m.asked.hysteresis))
     if track is None:
         return None
     figure, panels = panels_of(9.4, 5.4, 2, 1, left=0.085, right=0.925, top=0.915, bottom=0.095,
@@ -138,24 +112,24 @@ def _workload(
     for high, colour, width in ((False, INK, 0.9), (True, ORANGE, 1.2)):
         lines = [*slopes[fast[:-1] == high], *jumps[fast[1:] == high]]
         axes.add_collection(LineCollection(lines, colors=colour, linewidths=width, zorder=3))
-    for threshold in TWO_THRESHOLDS:
+    for threshold in cases.TWO_THRESHOLDS:
         axes.axhline(threshold / 1e6, color=BLUE, lw=0.9, ls=(0, (4, 3)), zorder=2)
     axes.set_xlim(since, until)
-    axes.set_ylim(0, 1.05 * max(float(y.max()), TWO_THRESHOLDS[1] / 1e6))
+    axes.set_ylim(0, 1.05 * max(float(y.max()), cases.TWO_THRESHOLDS[1] / 1e6))
     axes.set_ylabel("workload (10⁶ s)")
     dress_small(axes)
     right.spines["top"].set_visible(False)
 
 
-def figure_2(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
-    return _customers(outcomes.get(asked.hysteresis.key))
+def figure_2(m: claims.Measured) -> Figure | None:
+    return _customers(m.of(m.asked.hysteresis))
 
 
-def figure_2_high(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
+def figure_2_high(m: claims.Measured) -> Figure | None:
     """Draw figure 2 of times that were recorded at the high rate."""
-    if asked.recorded_high == asked.hysteresis:
+    if m.asked.recorded_high == m.asked.hysteresis:
         return None
-    return _customers(outcomes.get(asked.recorded_high.key))
+    return _customers(m.of(m.asked.recorded_high))
 
 
 def _customers(run: RumyantsevOutcome | None) -> Figure | None:
@@ -163,7 +137,7 @@ def _customers(run: RumyantsevOutcome | None) -> Figure | None:
     track = _track(run)
     if track is None:
         return None
-    rows = np.arange(len(track["number"]))[shown_customers(track["number"])]
+    rows = np.arange(len(track["number"]))[claims.shown_customers(track["number"])]
     if not len(rows):
         return None
     first, last = (int(track["number"][rows[place]]) for place in (0, -1))
@@ -221,25 +195,24 @@ def _busy(axes: Axes, track: Mapping[str, npt.NDArray[Any]], since: float, until
 # -- figure 3 and the comparison
 
 
-def figure_3(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
+def figure_3(m: claims.Measured) -> Figure | None:
     """Draw mean power and mean workload over the one threshold, with both presets of energies: of
     the recorded trace and, as bands of 95 %, of randomised ones."""
-    runs = found(outcomes, asked.by_workload)
-    drawn = [of for seed in asked.seeds if (of := found(outcomes, asked.drawn(seed)))]
+    runs = m.every(m.asked.by_workload)
+    drawn = [of for seed in m.asked.seeds if (of := m.every(m.asked.drawn(seed)))]
     if not runs and not drawn:
         return None
     figure, panels = panels_of(9.4, 4.3, 1, 2, left=0.08, right=0.985, top=0.86, bottom=0.125,
                                wspace=0.22)  # fmt: skip
     left, right = panels[0]
-    x = np.array(THRESHOLDS) / 1e6
+    x = np.array(cases.THRESHOLDS) / 1e6
     for preset, watts in ENERGIES.items():
         look = PRESET_LOOKS[preset]
-        last = _curve(left, x, runs, drawn, power(preset), 1.0, look)
+        last = _curve(left, x, runs, drawn, claims.power(preset), 1.0, look)
         words = f"{watts.busy_low_w:g} W slow, {watts.busy_high_w:g} W fast"
-        left.annotate(f"{preset}: a busy server draws\n{words}", (x[-1], last), (0, 14),
-                      ha="right", fontsize=8.5, textcoords="offset points",
-                      color=look["color"])  # fmt: skip
-    _curve(right, x, runs, drawn, workload, 1e3, {"color": INK, "marker": "o"})
+        left.annotate(f"{preset}: a busy server draws\n{words}", (x[-1], last), (0, 14), ha="right",
+                      fontsize=8.5, textcoords="offset points", color=look["color"])  # fmt: skip
+    _curve(right, x, runs, drawn, claims.workload, 1e3, {"color": INK, "marker": "o"})
     left.set_ylabel("mean power (W)")
     right.set_ylabel("mean workload (10³ s)")
     for axes, title in ((left, "power"), (right, "workload")):
@@ -256,10 +229,9 @@ def figure_3(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def _curve(
-    axes: Axes, x: Floats, runs: Sequence[RumyantsevOutcome],
-    drawn: Sequence[Sequence[RumyantsevOutcome]], of: Measure, scale: float, look: dict[str, Any],
-) -> float:  # fmt: skip
+def _curve(axes: Axes, x: Floats, runs: Sequence[RumyantsevOutcome],
+           drawn: Sequence[Sequence[RumyantsevOutcome]], of: claims.Measure, scale: float,
+           look: dict[str, Any]) -> float:  # fmt: skip
     """Draw the curve of the recorded trace and that of randomised ones. Returns where the higher
     one ends."""
     ends = []
@@ -278,14 +250,14 @@ def _curve(
     return max(ends)
 
 
-def tradeoff(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
+def tradeoff(m: claims.Measured) -> Figure | None:
     """Draw mean workload and mean delay over mean power, by control."""
     curves = (
-        ("by workload", found(outcomes, asked.by_workload), BLUE, "o"),
-        ("by number of customers", found(outcomes, asked.by_number), ORANGE, "D"),
+        ("by workload", m.every(m.asked.by_workload), BLUE, "o"),
+        ("by number of customers", m.every(m.asked.by_number), ORANGE, "D"),
         (
             "by coins, named by the chance of the high rate at an arrival",
-            found(outcomes, asked.randomised),
+            m.every(m.asked.randomised),
             GREEN,
             "s",
         ),
@@ -294,17 +266,18 @@ def tradeoff(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
         return None
     figure, panels = panels_of(9.4, 4.6, 1, 2, left=0.08, right=0.985, top=0.9, bottom=0.115,
                                wspace=0.2)  # fmt: skip
-    for axes, of, scale, label in ((panels[0, 0], workload, 1e3, "mean workload (10³ s)"),
-                                   (panels[0, 1], delay, 1.0, "mean delay (s)")):  # fmt: skip
+    for axes, of, scale, label in ((panels[0, 0], claims.workload, 1e3, "mean workload (10³ s)"),
+                                   (panels[0, 1], claims.delay, 1.0, "mean delay (s)")
+    ):  # fmt: skip
         for name, runs, colour, mark in curves:
-            x = [power("swapped")(run) for run in runs]
+            x = [claims.power("swapped")(run) for run in runs]
             y = [of(run) / scale for run in runs]
             axes.plot(x, y, color=colour, marker=mark, ms=4, lw=1.5 if colour != GREEN else 0,
                       label=name)  # fmt: skip
-        named = {float(number): run for number, run in zip(NUMBERS, curves[1][1], strict=True)
+        named = {float(number): run for number, run in zip(cases.NUMBERS, curves[1][1], strict=True)
                  if number in (0, 1, 2, 3, 5, 10)}  # fmt: skip
         _name_points(axes, named, of, scale, ORANGE, 4)
-        chances = [up for _, up in COINS]
+        chances = [up for _, up in cases.COINS]
         _name_points(axes, dict(zip(chances, curves[2][1], strict=True)), of, scale, GREEN, -11)
         axes.set_xlabel("mean power (W), swapped")
         axes.set_ylabel(label)
@@ -316,31 +289,30 @@ def tradeoff(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def _name_points(
-    axes: Axes, runs: Mapping[float, RumyantsevOutcome], of: Measure, scale: float, colour: str,
-    up: float,
-) -> None:  # fmt: skip
+def _name_points(axes: Axes, runs: Mapping[float, RumyantsevOutcome], of: claims.Measure,
+                 scale: float, colour: str, up: float) -> None:  # fmt: skip
     """Write a number beside each of these points, so many pt higher."""
     for number, run in runs.items():
-        axes.annotate(f"{number:g}", (power("swapped")(run), of(run) / scale), (4, up),
+        axes.annotate(f"{number:g}", (claims.power("swapped")(run), of(run) / scale), (4, up),
                       textcoords="offset points", fontsize=7.5, color=colour)  # fmt: skip
 
 
-def disciplines(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
+def disciplines(m: claims.Measured) -> Figure | None:
     """Draw mean workload and mean waiting over mean power under every discipline, by control."""
-    curves = {(name, control): found(outcomes, asked.under(name, control))
+    curves = {(name, control): m.every(m.asked.under(name, control))
               for name in DISCIPLINE_LOOKS for control in ("workload", "number")}  # fmt: skip
     if not all(curves.values()):
         return None
     figure, panels = panels_of(9.4, 4.8, 1, 2, left=0.08, right=0.985, top=0.86, bottom=0.11,
                                wspace=0.2)  # fmt: skip
-    for axes, of, scale, label in ((panels[0, 0], workload, 1e3, "mean workload (10³ s)"),
-                                   (panels[0, 1], waiting, 1.0, "mean time without service (s)"),
-                                   ):  # fmt: skip
+    for axes, of, scale, label in ((panels[0, 0], claims.workload, 1e3, "mean workload (10³ s)"),
+                                   (panels[0, 1], claims.waiting, 1.0,
+                                    "mean time without service (s)")):  # fmt: skip
         for (name, control), runs in curves.items():
-            axes.plot([power("swapped")(run) for run in runs], [of(run) / scale for run in runs],
-                      color=DISCIPLINE_LOOKS[name], marker="o" if control == "workload" else "D",
-                      ms=3.5, lw=1.4, ls="-" if control == "workload" else DASHES)  # fmt: skip
+            axes.plot([claims.power("swapped")(run) for run in runs],
+                      [of(run) / scale for run in runs], color=DISCIPLINE_LOOKS[name],
+                      marker="o" if control == "workload" else "D", ms=3.5, lw=1.4,
+                      ls="-" if control == "workload" else DASHES)  # fmt: skip
         axes.set_xlabel("mean power (W), swapped")
         axes.set_ylabel(label)
         for axis in (axes.xaxis, axes.yaxis):
@@ -357,7 +329,7 @@ def disciplines(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
 
 # -- how they look
 
-DISCIPLINE_LOOKS = dict(zip(("fcfs", *DISCIPLINES), (INK, BLUE, FAINT, PURPLE, GREEN, ORANGE),
+DISCIPLINE_LOOKS = dict(zip(("fcfs", *cases.DISCIPLINES), (INK, BLUE, FAINT, PURPLE, GREEN, ORANGE),
                             strict=True))  # fmt: skip
 
 PRESET_LOOKS: dict[str, dict[str, Any]] = {
@@ -366,7 +338,7 @@ PRESET_LOOKS: dict[str, dict[str, Any]] = {
 }
 
 
-FIGURES: dict[str, Callable[[RumyantsevPlan, Outcomes], Figure | None]] = {
+FIGURES: dict[str, Callable[[claims.Measured], Figure | None]] = {
     "1": figure_1,
     "2": figure_2,
     "2-recorded-high": figure_2_high,

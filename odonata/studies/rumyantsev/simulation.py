@@ -138,10 +138,8 @@ def trace_of(file: str, data: str, recorded_rate: float, zero_gap_us: int) -> Tr
 
 
 @lru_cache(maxsize=2)
-def _customers(
-    file: str, data: str, recorded_rate: float, zero_gap_us: int, stream: str, seed: int,
-    load: float,
-) -> Trace:  # fmt: skip
+def _customers(file: str, data: str, recorded_rate: float, zero_gap_us: int, stream: str, seed: int,
+               load: float) -> Trace:  # fmt: skip
     from odonata.studies.rumyantsev.streams import drawn_weeks, independent
 
     trace = trace_of(file, data, recorded_rate, zero_gap_us)
@@ -235,8 +233,3 @@ def _track(epochs: Epochs) -> dict[str, list[float]]:
         "servers": trace.nodes,
     }  # fmt: skip
     return {name: column.tolist() for name, column in columns.items()}
-
-
-def revive(fields: dict[str, Any]) -> RumyantsevOutcome:
-    """Returns an outcome from what JSON has of it."""
-    return RumyantsevOutcome(**fields)

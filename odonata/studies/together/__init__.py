@@ -7,24 +7,18 @@ it is needed, so that the study can be listed at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
-
 from odonata.study.contract import Option, Packaged
 
-if TYPE_CHECKING:
-    from odonata.studies.together.cases import TogetherPlan
-    from odonata.studies.together.simulation import Offer, OfferOutcome
 
-
-class Together(Packaged["TogetherPlan", "Offer", "OfferOutcome"]):
+class Together(Packaged):
     name = "together"
     about = "Does knowing the network change how much power a machine can offer?"
     options = (
         Option("repetitions", "Queues of jobs, each with a signal, the same for all.", 24, int),
-        Option("average", "The average that is bid, in W, for 72 nodes.", 15_500.0, float),
+        Option("average", "The average that is bid, in W, for 72 nodes.", 15_500.0, float,
+               field="average_w"),
         Option("waiting", "What a node draws whose job waits for the network, in W: 290 or more is "
-               "what it draws computing.", 180.0, float),
+               "what it draws computing.", 180.0, float, field="waiting_w"),
         Option("slower", "How many times as long jobs may take, from arrival to end, as by simple "
                "where nothing is offered.", 1.25, float),
     )  # fmt: skip
@@ -35,16 +29,3 @@ class Together(Packaged["TogetherPlan", "Offer", "OfferOutcome"]):
         "target by more than 0.3 of the reserve in less than 10 % of the intervals) and its jobs "
         "take no longer, on average, than they may; 0 where none does."
     )
-
-    def ask(
-        self, repetitions: int = 12, average: float = 15_500.0, waiting: float = 180.0,
-        slower: float = 1.25,
-    ) -> TogetherPlan:  # fmt: skip
-        from odonata.studies.together.cases import TogetherPlan
-
-        return TogetherPlan(repetitions, average, waiting, slower)
-
-    def cases(self, asked: TogetherPlan, outcomes: Mapping[str, OfferOutcome]) -> Sequence[Offer]:
-        from odonata.studies.together.cases import cases
-
-        return cases(asked)

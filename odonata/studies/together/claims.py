@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from odonata.results.statistics import Interval
-from odonata.studies.together.cases import ALLOCATIONS, PUBLISHED, TogetherPlan, settings
-from odonata.studies.together.found import MIDDLE_W, Measured, Outcomes, Queued, Setting
+from odonata.studies.together.cases import ALLOCATIONS, PUBLISHED, settings
+from odonata.studies.together.found import MIDDLE_W, Measured, Queued, Setting
 from odonata.study.contract import Claim
 from odonata.study.verdicts import above, judged, percent, shown, watts
 
@@ -20,10 +20,9 @@ KNOWING = NEDD, "by waiting"
 """The setting that goes by all that is known of the network."""
 
 
-def claims(asked: TogetherPlan, outcomes: Outcomes) -> list[Claim]:
+def claims(m: Measured) -> list[Claim]:
     """Returns the claims that there are outcomes for."""
-    measured = Measured(asked, outcomes)
-    return [*_answer(measured), *_steps(measured), *_rows(measured)]
+    return [*_answer(m), *_steps(m), *_rows(m)]
 
 
 def named(setting: Setting) -> str:
@@ -31,10 +30,8 @@ def named(setting: Setting) -> str:
     return " + ".join(setting)
 
 
-def _more(
-    m: Measured, name: str, before: Setting, after: Setting, value: Callable[[Queued], float],
-    show: Callable[[Interval], str],
-) -> Iterator[Claim]:  # fmt: skip
+def _more(m: Measured, name: str, before: Setting, after: Setting, value: Callable[[Queued], float],
+          show: Callable[[Interval], str]) -> Iterator[Claim]:  # fmt: skip
     """Yields whether something is more under a setting than under another: the whole interval of
     differences is to be above 0."""
     it = m.change(before, after, value)

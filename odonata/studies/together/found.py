@@ -4,18 +4,19 @@ its power a machine can offer under it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from odonata.results.statistics import Interval, interval
 from odonata.studies.together.cases import ALLOCATIONS, RESERVES_W, TogetherPlan
-from odonata.studies.together.simulation import OfferOutcome
+from odonata.studies.together.simulation import Offer, TogetherOutcome
+from odonata.study import measured
 
 SHARE = 0.1
 """The tracking rule: the part of the intervals that are bad is below this."""
 MIDDLE_W = 3000.0
 """The reserve at which settings are compared one by one."""
-Outcomes = Mapping[str, OfferOutcome]
 Setting = tuple[str, str]
 """An allocation and a power policy."""
 
@@ -23,11 +24,11 @@ Setting = tuple[str, str]
 class Queued(NamedTuple):
     """What one queue came to under a setting."""
 
-    blind: OfferOutcome
+    blind: TogetherOutcome
     """By the first allocation, with nothing offered."""
-    free: OfferOutcome
+    free: TogetherOutcome
     """By its own allocation, with nothing offered."""
-    offers: Mapping[float, OfferOutcome]
+    offers: Mapping[float, TogetherOutcome]
     """By reserve, in W."""
 
     def slower(self, reserve_w: float) -> float:
@@ -50,14 +51,15 @@ class Queued(NamedTuple):
         return sum(it.saving or 0.0 for it in self.offers.values()) / len(self.offers)
 
 
-class Measured:
-    """The outcomes of a plan, by setting."""
+@dataclass(frozen=True)
+class Measured(measured.Measured[TogetherPlan, Offer, TogetherOutcome]):
+    """The outcomes of a plan, by setting; of all its queues, or of some."""
 
-    def __init__(
-        self, asked: TogetherPlan, outcomes: Outcomes, seeds: Iterable[int] | None = None
-    ) -> None:
-        self.asked, self._outcomes = asked, outcomes
-        self.seeds = [*asked.seeds] if seeds is None else [*seeds]
+    some: tuple[int, ...] | None = None
+
+    @property
+    def seeds(self) -> Sequence[int]:
+        return self.asked.seeds if self.some is None else self.some
 
     def of_all(self, settings: Iterable[Setting]) -> Measured | None:
         """Returns what there is of those queues alone that all these settings have, so that they
@@ -65,7 +67,7 @@ class Measured:
         found = set(self.seeds)
         for setting in settings:
             found &= set(self.queues(setting))
-        return Measured(self.asked, self._outcomes, sorted(found)) if found else None
+        return replace(self, some=tuple(sorted(found))) if found else None
 
     def queues(self, setting: Setting) -> Mapping[int, Queued]:
         """Returns what the queues of a setting came to, by seed: those that have all outcomes."""
@@ -75,9 +77,7 @@ class Measured:
             every = [self.asked.free(ALLOCATIONS[0], seed), self.asked.free(allocation, seed),
                      *(self.asked.offer(allocation, power, seed, it)
                        for it in RESERVES_W)]  # fmt: skip
-            known = [self._outcomes.get(case.key) for case in every]
-            there = [it for it in known if it is not None]
-            if len(there) == len(known):
+            if there := self.every(every):
                 offers = dict(zip(RESERVES_W, there[2:], strict=True))
                 found[seed] = Queued(there[0], there[1], offers)
         return found
@@ -86,9 +86,7 @@ class Measured:
         """Returns the mean of something over the queues of a setting."""
         return interval([value(it) for it in self.queues(setting).values()])
 
-    def change(
-        self, before: Setting, after: Setting, value: Callable[[Queued], float]
-    ) -> Interval:  # fmt: skip
+    def change(self, before: Setting, after: Setting, value: Callable[[Queued], float]) -> Interval:
         """Returns by how much more it is under another setting, of the same queues."""
         one, other = self.queues(before), self.queues(after)
         both = [seed for seed in one if seed in other]

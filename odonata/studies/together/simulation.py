@@ -90,7 +90,7 @@ class Offer(Case):
 
 
 @dataclass(frozen=True)
-class OfferOutcome:
+class TogetherOutcome:
     """The outcome. What is said of power is of the time in which jobs waited, after WARM_US."""
 
     power_w: float
@@ -126,10 +126,9 @@ def queue_of(case: Offer) -> list[Job]:
     found, arrival = [], 0.0
     for number, name in enumerate(names.tolist()):
         arrival += rng.exponential(SPACING_US) if number >= AT_ONCE else 0.0
-        found.append(replace(
-            APPLICATIONS[name], nodes=int(rng.choice(SIZES)), application=name,
-            name=f"{name} {number}", arrival_ps=round(arrival) * US, mapping="linear",
-        ))  # fmt: skip
+        found.append(replace(APPLICATIONS[name], nodes=int(rng.choice(SIZES)), application=name,
+                             name=f"{name} {number}", arrival_ps=round(arrival) * US,
+                             mapping="linear"))  # fmt: skip
     return found
 
 
@@ -143,9 +142,8 @@ def experiment_for(case: Offer) -> Experiment:
     )  # fmt: skip
     power = Power(policy, given, interval_ps=INTERVAL_US * US, active_w=ACTIVE_W,
                   communicating_w=min(case.waiting_w, ACTIVE_W))  # fmt: skip
-    scheduler = SchedulerSettings(
-        allocation=case.allocation, tasks_per_node=TASKS, launch_ps=LAUNCH_US * US,
-        telemetry_ps=TELEMETRY_US * US,
+    scheduler = SchedulerSettings(allocation=case.allocation, tasks_per_node=TASKS,
+                                  launch_ps=LAUNCH_US * US, telemetry_ps=TELEMETRY_US * US
     )  # fmt: skip
     return Experiment(
         "together",
@@ -160,7 +158,7 @@ def experiment_for(case: Offer) -> Experiment:
     )
 
 
-def simulate(case: Offer) -> OfferOutcome:
+def simulate(case: Offer) -> TogetherOutcome:
     """Simulate a queue on this core, whatever ranks there are."""
     network: Network = experiment_for(case).model()
     rows: list[tuple[int, float, float]] = []
@@ -172,7 +170,7 @@ def simulate(case: Offer) -> OfferOutcome:
     return _outcome(case, network, result, np.array(rows))
 
 
-def _outcome(case: Offer, network: Network, result: Result, rows: Any) -> OfferOutcome:
+def _outcome(case: Offer, network: Network, result: Result, rows: Any) -> TogetherOutcome:
     """Returns what came of a run; `rows` are times in ps, targets and powers in W."""
     records, jobs = job_records(network, result), queue_of(case)
     names = np.array([job.application for job in jobs])
@@ -196,13 +194,7 @@ def _outcome(case: Offer, network: Network, result: Result, rows: Any) -> OfferO
         bad, error = tracking.bad_share(errors, LIMIT), tracking.mean_error(errors)
         cost = tracking.cost(case.average_w, case.reserve_w, error, 1.0, 1.0, 1.0, 1.0)
         saving = tracking.saving(cost, case.average_w, 1.0, 1.0)
-    return OfferOutcome(
-        float(power_w[some].mean()), float(off.mean()), float(off.std()), bad, error, saving,
-        float((end - arrival).mean()), by_application(run_us), float((run_us * waits).mean()),
-        by_application(waits), float(end.max()), result.events, result.digest,
-    )  # fmt: skip
-
-
-def revive(fields: dict[str, Any]) -> OfferOutcome:
-    """Returns an outcome from what JSON has of it."""
-    return OfferOutcome(**fields)
+    return TogetherOutcome(float(power_w[some].mean()), float(off.mean()), float(off.std()), bad,
+                           error, saving, float((end - arrival).mean()), by_application(run_us),
+                           float((run_us * waits).mean()), by_application(waits), float(end.max()),
+                           result.events, result.digest)  # fmt: skip

@@ -7,20 +7,12 @@ is heavy is imported when it is needed, so that the study can be listed at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
-
-from odonata.study.contract import Option, Packaged
-from pdes.errors import require
-
-if TYPE_CHECKING:
-    from odonata.studies.wallace.cases import WallacePlan
-    from odonata.studies.wallace.simulation import Part, WallaceOutcome
+from odonata.study.contract import ALL, Option, Packaged
 
 PARTS, RUNS = ("caps", "year", "causes"), ("months", "year")
 
 
-class Wallace(Packaged["WallacePlan", "Part", "WallaceOutcome"]):
+class Wallace(Packaged):
     name = "wallace"
     about = (
         "Does a learner of power profiles keep Mira below a cap, and what do jobs wait for it? "
@@ -29,7 +21,7 @@ class Wallace(Packaged["WallacePlan", "Part", "WallaceOutcome"]):
     options = (
         Option("part", "caps: waits and utilisation under three caps; year: capping success and "
                "learning rate; causes: the same with one thing changed at a time.", "all",
-               choices=("all", *PARTS)),
+               choices=(ALL, *PARTS), field="parts"),
         Option("runs", "Twelve runs of a month each, which begin with an empty machine, or one run "
                "of the year, whose queue grows from month to month.", "months", choices=RUNS),
         Option("seed", "Of the first year of jobs.", 1, int),
@@ -45,18 +37,3 @@ class Wallace(Packaged["WallacePlan", "Part", "WallaceOutcome"]):
         "is one value a year: ± is the interval of 95 % over years, which are independent. In "
         "brackets the least and the most of all months."
     )
-
-    def ask(
-        self, part: str = "all", runs: str = "months", seed: int = 1, years: int = 5,
-        load: float = 0.83, days: int = 365, months: int = 12,
-    ) -> WallacePlan:  # fmt: skip
-        from odonata.studies.wallace.cases import WallacePlan
-
-        require(runs in RUNS, f"runs = {runs}: one of {', '.join(RUNS)}")
-        parts = PARTS if part == "all" else (part,)
-        return WallacePlan(parts, runs, seed, load, days, months, years)
-
-    def cases(self, asked: WallacePlan, outcomes: Mapping[str, WallaceOutcome]) -> Sequence[Part]:
-        from odonata.studies.wallace.cases import checked
-
-        return checked(asked)

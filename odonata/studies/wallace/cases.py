@@ -13,15 +13,7 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
-from odonata.studies.wallace.simulation import (
-    LEARNER,
-    NAIVE,
-    NONE,
-    VARIABLE,
-    Part,
-    simulate,
-    year,
-)
+from odonata.studies.wallace import simulation
 from odonata.study.contract import digest
 from pdes.errors import require
 
@@ -63,15 +55,15 @@ class WallacePlan:
         """Returns the seed of each year."""
         return range(self.seed, self.seed + self.years)
 
-    def part(self, order: str, policy: str, cap: str, **how: Any) -> Part:
+    def part(self, order: str, policy: str, cap: str, **how: Any) -> simulation.Part:
         """Returns one run, of the first year unless a seed, and of all of it unless a month is
         given."""
         usual = {"seed": self.seed, "load": self.load, "days": self.days, "months": self.months}
-        return Part(order, policy, cap, **usual | how)
+        return simulation.Part(order, policy, cap, **usual | how)
 
     def cell(
         self, order: str, policy: str, cap: str = MIDDLE, every: int = 1, **how: Any
-    ) -> tuple[Part, ...]:
+    ) -> tuple[simulation.Part, ...]:
         """Returns the runs of all months, or of every third, say. What is not capped is counted
         against 3,000 kW."""
         if self.runs == "year":
@@ -81,47 +73,47 @@ class WallacePlan:
 
 
 VARIANTS: dict[str, dict[str, Any]] = {
-    "learner, window of 1": {"policy": LEARNER, "window": 1},
-    "learner, every job a stranger": {"policy": LEARNER, "strangers": True},
-    "naive, and whoever fits may pass": {"policy": NAIVE, "backfill": "first-fit"},
+    "learner, window of 1": {"policy": simulation.LEARNER, "window": 1},
+    "learner, every job a stranger": {"policy": simulation.LEARNER, "strangers": True},
+    "naive, and whoever fits may pass": {"policy": simulation.NAIVE, "backfill": "first-fit"},
 }
 """The policies between naive and learner, each with a part of what distinguishes them."""
 
 
-def _caps(asked: WallacePlan) -> Iterator[Part]:
+def _caps(asked: WallacePlan) -> Iterator[simulation.Part]:
     for seed, order in product(asked.seeds, ORDERS):
-        yield from asked.cell(order, NONE, seed=seed)
-        yield from asked.cell(order, NONE, backfill="easy", seed=seed)
+        yield from asked.cell(order, simulation.NONE, seed=seed)
+        yield from asked.cell(order, simulation.NONE, backfill="easy", seed=seed)
         for cap in CAPS:
-            for policy in (NAIVE, LEARNER):
+            for policy in (simulation.NAIVE, simulation.LEARNER):
                 yield from asked.cell(order, policy, cap, seed=seed)
 
 
-def _year(asked: WallacePlan) -> Iterator[Part]:
+def _year(asked: WallacePlan) -> Iterator[simulation.Part]:
     for seed, order in product(asked.seeds, ORDERS):
-        yield asked.part(order, LEARNER, VARIABLE, seed=seed)
-        yield asked.part(order, LEARNER, MIDDLE, seed=seed)
-        yield asked.part(order, NONE, MIDDLE, seed=seed)
+        yield asked.part(order, simulation.LEARNER, simulation.VARIABLE, seed=seed)
+        yield asked.part(order, simulation.LEARNER, MIDDLE, seed=seed)
+        yield asked.part(order, simulation.NONE, MIDDLE, seed=seed)
 
 
-def _causes(asked: WallacePlan) -> Iterator[Part]:
+def _causes(asked: WallacePlan) -> Iterator[simulation.Part]:
     for order in CAUSES:
-        yield from asked.cell(order, NONE, every=SOME)
-        yield from asked.cell(order, NONE, every=SOME, backfill="easy")
-        yield from asked.cell(order, LEARNER, PEAK, SOME)
+        yield from asked.cell(order, simulation.NONE, every=SOME)
+        yield from asked.cell(order, simulation.NONE, every=SOME, backfill="easy")
+        yield from asked.cell(order, simulation.LEARNER, PEAK, SOME)
         for cap in CAPS:
-            for policy in (NAIVE, LEARNER):
+            for policy in (simulation.NAIVE, simulation.LEARNER):
                 yield from asked.cell(order, policy, cap, SOME)
             for variant in VARIANTS.values():
                 yield from asked.cell(order, cap=cap, every=SOME, **variant)
         for load in LOADS:
-            yield from asked.cell(order, NONE, every=SOME, load=load)
+            yield from asked.cell(order, simulation.NONE, every=SOME, load=load)
             for cap in CAPS:
-                for policy in (NAIVE, LEARNER):
+                for policy in (simulation.NAIVE, simulation.LEARNER):
                     yield from asked.cell(order, policy, cap, SOME, load=load)
 
 
-PARTS: dict[str, Callable[[WallacePlan], Iterator[Part]]] = {
+PARTS: dict[str, Callable[[WallacePlan], Iterator[simulation.Part]]] = {
     "year": _year,
     "caps": _caps,
     "causes": _causes,
@@ -130,12 +122,12 @@ PARTS: dict[str, Callable[[WallacePlan], Iterator[Part]]] = {
 
 
 @lru_cache(maxsize=4)
-def checked(asked: WallacePlan) -> tuple[Part, ...]:
+def cases(asked: WallacePlan) -> tuple[simulation.Part, ...]:
     """Returns each run once, or refuses what cannot be built: a load that the year cannot have."""
     every = [part for name, make in PARTS.items() if name in asked.parts for part in make(asked)]
     first = {(part.load, part.seed): part for part in reversed(every)}
     for part in first.values():
-        year(part.seed, part.load, part.days)
+        simulation.year(part.seed, part.load, part.days)
     return tuple(dict.fromkeys(every))
 
 
@@ -143,13 +135,12 @@ def mark() -> str:
     """Returns a digest over a few days with all that the study uses. It compiles what the study
     needs."""
     short: dict[str, Any] = {"days": 4, "months": 2}
-    tried = [
-        Part(order, policy, cap, **short)
-        for order in ORDERS
-        for policy, cap in ((NONE, MIDDLE), (NAIVE, LOW), (LEARNER, LOW), (LEARNER, VARIABLE))
-    ]
-    tried.append(Part("fcfs", LEARNER, LOW, month=1, strangers=True, window=2, **short))
-    tried += [Part("fcfs", NAIVE, LOW, month=0, backfill=rule, **short)
+    tried = [simulation.Part(order, policy, cap, **short) for order in ORDERS for policy,
+             cap in ((simulation.NONE, MIDDLE), (simulation.NAIVE, LOW), (simulation.LEARNER, LOW),
+                     (simulation.LEARNER, simulation.VARIABLE))]  # fmt: skip
+    tried.append(simulation.Part("fcfs", simulation.LEARNER, LOW, month=1, strangers=True, window=2,
+                                 **short))  # fmt: skip
+    tried += [simulation.Part("fcfs", simulation.NAIVE, LOW, month=0, backfill=rule, **short)
               for rule in ("easy", "first-fit")]  # fmt: skip
-    found = map(simulate, tried)
+    found = map(simulation.simulate, tried)
     return digest(f"{one.digest} {one.wait_s} {one.violations}" for one in found)

@@ -14,24 +14,12 @@ from typing import Any
 import numpy as np
 
 from odonata.results.statistics import Interval, interval
-from odonata.studies.wallace.cases import (
-    CAPS,
-    CAUSES,
-    HIGH,
-    LOADS,
-    LOW,
-    MIDDLE,
-    ORDERS,
-    PEAK,
-    SOME,
-    VARIANTS,
-    WallacePlan,
-)
+from odonata.studies.wallace import cases
 from odonata.studies.wallace.found import (
     UTILISATION,
     WAIT,
     Floats,
-    Outcomes,
+    Measured,
     apart,
     by_month,
     change,
@@ -47,15 +35,14 @@ from odonata.studies.wallace.found import (
 from odonata.studies.wallace.jobs import of_jobs
 from odonata.studies.wallace.simulation import LEARNER, NAIVE, NONE, VARIABLE, WallaceOutcome
 from odonata.study.contract import Claim
-from odonata.study.verdicts import above, below, judged, limits, near, percent, shown
+from odonata.study.verdicts import above, below, judged, limits, near, percent, plus_minus, shown
 
 PAGE = "power-wallace.md"
-VIOLATIONS, LARGE, PASSING, LOAD_CAUSE, EVEN, OPEN = (
-    f"{PAGE}#{heading}" for heading in (
-        "violations", "large-jobs", "passing", "the-load", "months-without-a-backlog",
-        "not-explained",
-    )
-)  # fmt: skip
+VIOLATIONS, LARGE, PASSING, LOAD_CAUSE, EVEN, OPEN = (f"{PAGE}#{heading}"
+                                                      for heading in ("violations", "large-jobs",
+                                                                      "passing", "the-load",
+                                                                      "months-without-a-backlog",
+                                                                      "not-explained"))  # fmt: skip
 """The places in docs where differences are explained."""
 SUCCESS, VARIABLE_SUCCESS, CLOSE = 0.99, 0.992, 0.005
 """The paper's capping success, above it at 3,000 kW and about it under the variable cap. About is
@@ -88,33 +75,33 @@ TIE = 1e-3
 """A month in which the learner is not better, but behind by less than this, is even."""
 
 
-def claims(asked: WallacePlan, outcomes: Outcomes) -> list[Claim]:
+def claims(m: Measured) -> list[Claim]:
     """Returns the claims that there are outcomes for."""
     found: list[Claim] = []
-    if "year" in asked.parts and outcomes:
-        found += of_jobs(asked)
-    for order in ORDERS:
-        found += _of_year(asked, outcomes, order)
-    for order in ORDERS:
-        found += _of_caps(asked, outcomes, order)
-    found += _of_orders(asked, outcomes)
-    for order in CAUSES if "causes" in asked.parts else ():
-        found += _of_causes(asked, outcomes, order)
-        for load in LOADS:
-            found += _of_load(asked, outcomes, order, load)
+    if "year" in m.asked.parts and m.outcomes:
+        found += of_jobs(m.asked)
+    for order in cases.ORDERS:
+        found += _of_year(m, order)
+    for order in cases.ORDERS:
+        found += _of_caps(m, order)
+    found += _of_orders(m)
+    for order in cases.CAUSES if "causes" in m.asked.parts else ():
+        found += _of_causes(m, order)
+        for load in cases.LOADS:
+            found += _of_load(m, order, load)
     return found
 
 
 # -- of runs of a year
 
 
-def _of_year(asked: WallacePlan, outcomes: Outcomes, order: str) -> Iterator[Claim]:
+def _of_year(m: Measured, order: str) -> Iterator[Claim]:
     """Claims about runs of the whole year, an interval over years."""
     title = f"Year, {order.upper()}"
     steady, variable, without = (
-        [outcomes[key] for seed in asked.seeds
-         if (key := asked.part(order, policy, cap, seed=seed).key) in outcomes]
-        for policy, cap in ((LEARNER, MIDDLE), (LEARNER, VARIABLE), (NONE, MIDDLE))
+        [m.outcomes[key] for seed in m.asked.seeds
+         if (key := m.asked.part(order, policy, cap, seed=seed).key) in m.outcomes]
+        for policy, cap in ((LEARNER, cases.MIDDLE), (LEARNER, VARIABLE), (NONE, cases.MIDDLE))
     )  # fmt: skip
     if without:
         it = interval([one.capping_success for one in without])
@@ -167,40 +154,40 @@ def _deadlocks(name: str, runs: list[WallaceOutcome]) -> Claim:
 # -- of months
 
 
-def _of_caps(asked: WallacePlan, outcomes: Outcomes, order: str) -> Iterator[Claim]:
+def _of_caps(m: Measured, order: str) -> Iterator[Claim]:
     """Claims about waits and utilisations, by month."""
     for name in (WAIT, UTILISATION):
         title = f"{WORDS[name]}, {order.upper()}"
-        easy = changes(asked, outcomes, name, order, NONE, backfill="easy")
+        easy = changes(m, name, order, NONE, backfill="easy")
         if any(map(len, easy)):
             it = over(easy)
             yield shown(f"{title}: change by EASY, no cap", "", _of_months(easy), it)
         found = {
-            policy: [changes(asked, outcomes, name, order, policy, cap) for cap in CAPS]
+            policy: [changes(m, name, order, policy, cap) for cap in cases.CAPS]
             for policy in (LEARNER, NAIVE)
         }
-        for place, cap in enumerate(CAPS):
+        for place, cap in enumerate(cases.CAPS):
             for policy, word in ((LEARNER, "learner"), (NAIVE, "naive")):
                 rows = found[policy][place]
                 if any(map(len, rows)):
                     yield _change(f"{title}, {_kw(cap)}: change by {word}", name,
-                                  policy == LEARNER and cap == HIGH, rows)  # fmt: skip
-        yield from _gains(asked, outcomes, order, name)
-        for cap in CAPS if name == WAIT else ():
-            rows = [there(_beyond(asked, outcomes, order, cap, seed)) for seed in asked.seeds]
+                                  policy == LEARNER and cap == cases.HIGH, rows)  # fmt: skip
+        yield from _gains(m, order, name)
+        for cap in cases.CAPS if name == WAIT else ():
+            rows = [there(_beyond(m, order, cap, seed)) for seed in m.asked.seeds]
             if any(map(len, rows)):
                 yield shown(f"{title}, {_kw(cap)}: naive's beyond the learner's", "",
                             _of_months(rows), over(rows))  # fmt: skip
         yield from _rises(title, name, found)
-    for cap in CAPS:
-        yield from _against_no_cap(asked, outcomes, order, cap)
-    yield from _of_outliers(asked, outcomes, order)
+    for cap in cases.CAPS:
+        yield from _against_no_cap(m, order, cap)
+    yield from _of_outliers(m, order)
 
 
-def _beyond(asked: WallacePlan, outcomes: Outcomes, order: str, cap: str, seed: int) -> Floats:
+def _beyond(m: Measured, order: str, cap: str, seed: int) -> Floats:
     """Returns by which part of the learner's wait the naive policy's is longer: another way to read
     the range that the paper gives for the gain in wait."""
-    naive, ours = (by_month(asked, outcomes, asked.cell(order, policy, cap, seed=seed), WAIT)
+    naive, ours = (by_month(m, m.asked.cell(order, policy, cap, seed=seed), WAIT)
                    for policy in (NAIVE, LEARNER))  # fmt: skip
     return naive / ours - 1
 
@@ -217,15 +204,15 @@ def _change(title: str, name: str, stated: bool, rows: list[Floats]) -> Claim:
     return judged(title, paper, _of_months(rows), holds, sign, it, "Wallace 1", PASSING)
 
 
-def _gains(asked: WallacePlan, outcomes: Outcomes, order: str, name: str) -> Iterator[Claim]:
+def _gains(m: Measured, order: str, name: str) -> Iterator[Claim]:
     """In how many months the learner is better than naive, and by how much."""
     title = f"{WORDS[name]}, {order.upper()}"
     how = "less" if name == WAIT else "more"
     cause = LOAD_CAUSE if name == WAIT else EVEN
     low, high = GAINS[name, order]
     every: list[list[Floats]] = []
-    for cap in CAPS:
-        rows = gains(asked, outcomes, name, order, cap)
+    for cap in cases.CAPS:
+        rows = gains(m, name, order, cap)
         if not any(map(len, rows)):
             continue
         every.append(rows)
@@ -239,7 +226,7 @@ def _gains(asked: WallacePlan, outcomes: Outcomes, order: str, name: str) -> Ite
         yield judged(f"{title}, {_kw(cap)}: gain over naive", paper, _of_months(rows),
                      low <= ends[0] and ends[1] <= high, above(it, 0), it,
                      "Wallace 8.3", cause)  # fmt: skip
-    if len(every) < len(CAPS):
+    if len(every) < len(cases.CAPS):
         return
     together = [np.concatenate(one) for one in zip(*every, strict=True)]
     for words, printed, pick in (("least", low, np.min), ("largest", high, np.max)):
@@ -267,45 +254,33 @@ def _rises(title: str, name: str, found: dict[str, list[list[Floats]]]) -> Itera
         signs = [it.mean < 0 if down else it.mean > 0 for it in steps]
         ours = ", ".join(f"{100 * over(rows).mean:+,.{0 if down else 1}f} %" for rows in by_cap)
         word = "learner" if policy == LEARNER else "naive"
-        yield judged(f"{title}: change by {word}, cap by cap",
-                     "falls" if down else "rises", ours, all(better), all(signs), steps[-1],
-                     "Wallace 8.3", PASSING)  # fmt: skip
+        yield judged(f"{title}: change by {word}, cap by cap", "falls" if down else "rises", ours,
+                     all(better), all(signs), steps[-1], "Wallace 8.3", PASSING)  # fmt: skip
 
 
-def _against_no_cap(
-    asked: WallacePlan, outcomes: Outcomes, order: str, cap: str
-) -> Iterator[Claim]:
+def _against_no_cap(m: Measured, order: str, cap: str) -> Iterator[Claim]:
     """Claims about months in which a run with a cap has less wait than one without."""
-    ours, naive = (
-        changes(asked, outcomes, WAIT, order, policy, cap) for policy in (LEARNER, NAIVE)
-    )
-    than = rows_of(asked, lambda seed: np.subtract(
-        change(asked, outcomes, WAIT, order, LEARNER, cap, seed=seed),
-        change(asked, outcomes, WAIT, order, NONE, seed=seed, backfill="easy")))  # fmt: skip
-    title, of = f"Wait, {order.upper()}, {_kw(cap)}", f"of {asked.months}"
+    ours, naive = (changes(m, WAIT, order, policy, cap) for policy in (LEARNER, NAIVE))
+    than = rows_of(m.asked, lambda seed: np.subtract(
+        change(m, WAIT, order, LEARNER, cap, seed=seed),
+        change(m, WAIT, order, NONE, seed=seed, backfill="easy")))  # fmt: skip
+    title, of = f"Wait, {order.upper()}, {_kw(cap)}", f"of {m.asked.months}"
     if any(map(len, ours)):
         it = over(ours, lambda row: (row < 0).sum())
         yield judged(f"{title}: months of less than without a cap", "4 of 12, no cap named",
-                     f"{_pm(it, 1)} {of}", near(it, BETTER), above(it, 0), it, "Wallace 9",
+                     f"{plus_minus(it, 1)} {of}", near(it, BETTER), above(it, 0), it, "Wallace 9",
                      PASSING)  # fmt: skip
-        if order == "fcfs" and cap != HIGH:
-            yield judged(
-                f"{title}: months of less than without a cap, by figure 9",
-                "some",
-                f"{_pm(it, 1)} {of}",
-                above(it, 1),
-                it.mean > 0,
-                it,
-                "Wallace 8.3",
-                LOAD_CAUSE,
-            )
+        if order == "fcfs" and cap != cases.HIGH:
+            yield judged(f"{title}: months of less than without a cap, by figure 9", "some",
+                         f"{plus_minus(it, 1)} {of}", above(it, 1), it.mean > 0, it, "Wallace 8.3",
+                         LOAD_CAUSE)  # fmt: skip
     if any(map(len, than)):
         rows = rows_of(
-            asked,
+            m.asked,
             lambda seed: (
                 np.divide(
-                    1 + change(asked, outcomes, WAIT, order, LEARNER, cap, seed=seed),
-                    1 + change(asked, outcomes, WAIT, order, NONE, seed=seed, backfill="easy"),
+                    1 + change(m, WAIT, order, LEARNER, cap, seed=seed),
+                    1 + change(m, WAIT, order, NONE, seed=seed, backfill="easy"),
                 )
                 - 1
             ),
@@ -313,21 +288,21 @@ def _against_no_cap(
         yield shown(f"{title}: change by learner, relative to EASY without a cap", "",
                     _of_months(rows), over(rows))  # fmt: skip
         it = over(than, lambda row: (row < 0).sum())
-        yield shown(f"{title}: months of less than EASY without a cap", "", f"{_pm(it, 1)} {of}",
-                    it)  # fmt: skip
-    if cap == HIGH and any(map(len, naive)):
-        much, half = over(naive, lambda row: (row > PRONOUNCED).sum()), asked.months / 2
+        yield shown(f"{title}: months of less than EASY without a cap", "",
+                    f"{plus_minus(it, 1)} {of}", it)  # fmt: skip
+    if cap == cases.HIGH and any(map(len, naive)):
+        much, half = over(naive, lambda row: (row > PRONOUNCED).sum()), m.asked.months / 2
         some = over(naive, lambda row: (row > 0).sum())
-        shorter = f"{_pm(much, 1)} {of} by more than 10 %; {_pm(some, 1)} at all"
+        shorter = f"{plus_minus(much, 1)} {of} by more than 10 %; {plus_minus(some, 1)} at all"
         yield judged(f"{title}: months in which naive waits for long beside no cap", "most",
                      shorter, above(much, half), above(some, half), much, "Wallace 8.3",
                      LOAD_CAUSE)  # fmt: skip
 
 
-def _of_outliers(asked: WallacePlan, outcomes: Outcomes, order: str) -> Iterator[Claim]:
+def _of_outliers(m: Measured, order: str) -> Iterator[Claim]:
     """The claim that jobs of the whole machine are most of those that wait for very long."""
-    for cap in CAPS:
-        parts = [_whole_among_outliers(asked, outcomes, order, cap, seed) for seed in asked.seeds]
+    for cap in cases.CAPS:
+        parts = [_whole_among_outliers(m, order, cap, seed) for seed in m.asked.seeds]
         it = interval(parts)
         if it.of:
             yield judged(f"Wait, {order.upper()}, {_kw(cap)}: outliers that are jobs of 48 racks",
@@ -335,11 +310,9 @@ def _of_outliers(asked: WallacePlan, outcomes: Outcomes, order: str) -> Iterator
                          "Wallace 8.3", LARGE)  # fmt: skip
 
 
-def _whole_among_outliers(
-    asked: WallacePlan, outcomes: Outcomes, order: str, cap: str, seed: int
-) -> float | None:
-    runs = [outcomes[part.key] for part in asked.cell(order, LEARNER, cap, seed=seed)
-            if part.key in outcomes]  # fmt: skip
+def _whole_among_outliers(m: Measured, order: str, cap: str, seed: int) -> float | None:
+    runs = [m.outcomes[part.key] for part in m.asked.cell(order, LEARNER, cap, seed=seed)
+            if part.key in m.outcomes]  # fmt: skip
     far = sum(sum(run.outliers) for run in runs)
     return sum(sum(run.whole_outliers) for run in runs) / far if far else None
 
@@ -347,33 +320,33 @@ def _whole_among_outliers(
 # -- of the two orders
 
 
-def _of_orders(asked: WallacePlan, outcomes: Outcomes) -> Iterator[Claim]:
+def _of_orders(m: Measured) -> Iterator[Claim]:
     """Claims about WFP beside FCFS."""
-    for cap in CAPS:
-        it = over(_saved(asked, outcomes, cap))
+    for cap in cases.CAPS:
+        it = over(_saved(m, cap))
         if it.of:
             yield judged(f"Orders, {_kw(cap)}: wait that WFP saves over FCFS",
-                         "almost 100 s, no cap named", f"{_pm(it, 0)} s", near(it, SAVED_S),
+                         "almost 100 s, no cap named", f"{plus_minus(it, 0)} s", near(it, SAVED_S),
                          above(it, 0), it, "Wallace 8.3", OPEN)  # fmt: skip
-    most = [_most(asked, outcomes, order) for order in ORDERS]
+    most = [_most(m, order) for order in cases.ORDERS]
     it = interval(most[0])
     if it.of:
         yield judged("Orders, FCFS, 2,000 kW: largest change of a month's wait", f"{HIGHEST:g}",
-                     _pm(it, 1), near(it, HIGHEST), above(it, 0), it, "Wallace 8.3", LOAD_CAUSE,
-                     calibrated=True)  # fmt: skip
+                     plus_minus(it, 1), near(it, HIGHEST), above(it, 0), it, "Wallace 8.3",
+                     LOAD_CAUSE, calibrated=True)  # fmt: skip
     it = interval([None if a is None or b is None else b - a for a, b in zip(*most, strict=True)])
     if it.of:
         yield judged(
             "Orders, 2,000 kW: largest change of a month's wait, WFP's less FCFS's",
             "above 0",
-            _pm(it, 1),
+            plus_minus(it, 1),
             above(it, 0),
             it.mean > 0,
             it,
             "Wallace 8.3",
             OPEN,
         )
-    wait, used = (_between_orders(asked, outcomes, name) for name in (WAIT, UTILISATION))
+    wait, used = (_between_orders(m, name) for name in (WAIT, UTILISATION))
     it = apart(used, wait)
     if it.of:
         ours = f"{100 * over(wait).mean:,.0f} and {100 * over(used).mean:.1f} points"
@@ -382,50 +355,51 @@ def _of_orders(asked: WallacePlan, outcomes: Outcomes) -> Iterator[Claim]:
                      OPEN)  # fmt: skip
 
 
-def _saved(asked: WallacePlan, outcomes: Outcomes, cap: str) -> list[Floats]:
+def _saved(m: Measured, cap: str) -> list[Floats]:
     """Returns by how much WFP's mean wait is shorter under the learner, in s."""
-    return rows_of(asked, lambda seed: np.subtract(*(
-        by_month(asked, outcomes, asked.cell(order, LEARNER, cap, seed=seed), WAIT)
-        for order in ORDERS)))  # fmt: skip
+    return rows_of(m.asked, lambda seed: np.subtract(*(
+        by_month(m, m.asked.cell(order, LEARNER, cap, seed=seed), WAIT)
+        for order in cases.ORDERS)))  # fmt: skip
 
 
-def _most(asked: WallacePlan, outcomes: Outcomes, order: str) -> list[float | None]:
+def _most(m: Measured, order: str) -> list[float | None]:
     """Returns the largest change of wait of each year under the lowest cap, whatever the policy."""
-    both = [changes(asked, outcomes, WAIT, order, policy, LOW) for policy in (NAIVE, LEARNER)]
+    both = [changes(m, WAIT, order, policy, cases.LOW) for policy in (NAIVE, LEARNER)]
     return [float(max(a.max(), b.max())) if len(a) and len(b) else None
             for a, b in zip(*both, strict=True)]  # fmt: skip
 
 
-def _between_orders(asked: WallacePlan, outcomes: Outcomes, name: str) -> list[Floats]:
+def _between_orders(m: Measured, name: str) -> list[Floats]:
     """Returns how far the changes under the two orders are apart, for the learner and all caps."""
-    return rows_of(asked, lambda seed: np.concatenate([
-        np.abs(np.subtract(*(change(asked, outcomes, name, order, LEARNER, cap, seed=seed)
-                             for order in ORDERS))) for cap in CAPS]))  # fmt: skip
+    return rows_of(m.asked, lambda seed: np.concatenate([
+        np.abs(np.subtract(*(change(m, name, order, LEARNER, cap, seed=seed)
+                             for order in cases.ORDERS))) for cap in cases.CAPS]))  # fmt: skip
 
 
 # -- of what is different by one thing
 
 
-def _of_causes(asked: WallacePlan, outcomes: Outcomes, order: str) -> Iterator[Claim]:
+def _of_causes(m: Measured, order: str) -> Iterator[Claim]:
     """What is left when one thing is different, in the first year; the paper has no numbers."""
     rows: list[tuple[str, str, dict[str, Any]]] = [
-        ("no cap: EASY", MIDDLE, {"policy": NONE, "backfill": "easy"}),
-        ("cap at the peak: window of 20 and knapsack", PEAK, {"policy": LEARNER}),
+        ("no cap: EASY", cases.MIDDLE, {"policy": NONE, "backfill": "easy"}),
+        ("cap at the peak: window of 20 and knapsack", cases.PEAK, {"policy": LEARNER}),
     ]
-    for cap in CAPS:
+    for cap in cases.CAPS:
         rows.append((f"{_kw(cap)}: naive", cap, {"policy": NAIVE}))
-        rows += [(f"{_kw(cap)}: {words}", cap, variant) for words, variant in VARIANTS.items()]
+        rows += [(f"{_kw(cap)}: {words}", cap, variant) for words,
+                 variant in cases.VARIANTS.items()]  # fmt: skip
         rows.append((f"{_kw(cap)}: learner", cap, {"policy": LEARNER}))
     for words, cap, how in rows:
-        wait, used = (there(change(asked, outcomes, name, order, cap=cap, every=SOME, **how))
+        wait, used = (there(change(m, name, order, cap=cap, every=cases.SOME, **how))
                       for name in (WAIT, UTILISATION))  # fmt: skip
         if len(wait):
             yield _pair(f"Causes, {order.upper()}, {words}", wait, used)
 
 
-def _of_load(asked: WallacePlan, outcomes: Outcomes, order: str, load: float) -> Iterator[Claim]:
-    for cap in CAPS:
-        wait, used = (there(gain(asked, outcomes, name, order, cap, load=load, every=SOME))
+def _of_load(m: Measured, order: str, load: float) -> Iterator[Claim]:
+    for cap in cases.CAPS:
+        wait, used = (there(gain(m, name, order, cap, load=load, every=cases.SOME))
                       for name in (WAIT, UTILISATION))  # fmt: skip
         if len(wait):
             yield _pair(f"Loads, {order.upper()}, {load:g}, {_kw(cap)}: gains", wait, used)
@@ -446,21 +420,13 @@ def _of_months(rows: list[Floats]) -> str:
     every = np.concatenate(rows)
     digits = 1 if np.abs(every).max() < 0.5 else 0
     ends = f"{100 * every.min():,.{digits}f} to {100 * every.max():,.{digits}f}"
-    it = over(rows)
-    half = "" if np.isnan(it.half) else f" ± {100 * it.half:,.{digits}f}"
-    return f"{100 * it.mean:,.{digits}f}{half} % ({ends})"
+    return f"{plus_minus(over(rows), digits, times=100.0)} % ({ends})"
 
 
 def _parts(it: Interval) -> str:
     """Returns a part as per cent, with its interval: with a digit where it is small."""
     digits = 1 if abs(it.mean) < 1 else 0
-    half = "" if np.isnan(it.half) else f" ± {100 * it.half:,.{digits}f}"
-    return f"{100 * it.mean:,.{digits}f}{half} %"
-
-
-def _pm(it: Interval, digits: int) -> str:
-    half = "" if np.isnan(it.half) else f" ± {it.half:,.{digits}f}"
-    return f"{it.mean:,.{digits}f}{half}"
+    return f"{plus_minus(it, digits, times=100.0)} %"
 
 
 def _kw(cap: str) -> str:

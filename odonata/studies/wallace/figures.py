@@ -8,7 +8,7 @@ is a dark line.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,46 +17,31 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
-from odonata.figures.style import BLUE, FAINT, GREY, INK, draw_all, dress_small, panels_of
-from odonata.studies.wallace import figures_of_jobs
-from odonata.studies.wallace.cases import CAPS, MIDDLE, ORDERS, WallacePlan
+from odonata.figures.style import BLUE, FAINT, GREY, INK, dress_small, panels_of
+from odonata.studies.wallace import figures_of_jobs, simulation
+from odonata.studies.wallace.cases import CAPS, MIDDLE, ORDERS
 from odonata.studies.wallace.claims import LEARNED, LEARNED_DAY
 from odonata.studies.wallace.found import (
     UTILISATION,
     WAIT,
     Floats,
-    Outcomes,
+    Measured,
     change,
     learning_rate,
     sets_known,
 )
-from odonata.studies.wallace.simulation import (
-    BIN_US,
-    DAY_US,
-    LEARNER,
-    LEVELS_KW,
-    NAIVE,
-    NONE,
-    VARIABLE,
-    WallaceOutcome,
-)
 
 RED = "#c8321f"
-LOOKS = {NAIVE: ("naive", BLUE), LEARNER: ("learner, window, knapsack", RED)}
+LOOKS = {simulation.NAIVE: ("naive", BLUE), simulation.LEARNER: ("learner, window, knapsack", RED)}
 TOP_MW = 4.4
-
-
-def draw(asked: WallacePlan, outcomes: Outcomes, directory: Path, pdf: bool = False) -> list[Path]:
-    """Draw all figures that there are outcomes for. Returns where they are."""
-    return draw_all(FIGURES, asked, outcomes, directory, pdf)
 
 
 # -- over the year
 
 
-def figure_5(asked: WallacePlan, outcomes: Outcomes) -> Figure | None:
+def figure_5(m: Measured) -> Figure | None:
     """Draw the learning rate, of jobs that start and of sets of jobs alike."""
-    ran = {order: outcomes.get(asked.part(order, LEARNER, MIDDLE).key) for order in ORDERS}
+    ran = {order: m.of(m.asked.part(order, simulation.LEARNER, MIDDLE)) for order in ORDERS}
     if not any(ran.values()):
         return None
     figure, ((axes,),) = panels_of(8, 3.4, left=0.08, right=0.98, top=0.94, bottom=0.15)
@@ -73,34 +58,32 @@ def figure_5(asked: WallacePlan, outcomes: Outcomes) -> Figure | None:
     axes.annotate("the paper: 94 % after 26 days", (LEARNED_DAY, LEARNED), (14, -22),
                   fontsize=8.5, textcoords="offset points",
                   arrowprops={"arrowstyle": "-", "color": FAINT})  # fmt: skip
-    axes.set(xlim=(0, asked.days), ylim=(0.5, 1.005), xlabel="day", ylabel="profile known")
+    axes.set(xlim=(0, m.asked.days), ylim=(0.5, 1.005), xlabel="day", ylabel="profile known")
     axes.yaxis.set_major_formatter(PercentFormatter(1, 0))
     axes.legend(loc="lower right", ncols=2)
     dress_small(axes)
     return figure
 
 
-def figure_6(asked: WallacePlan, outcomes: Outcomes) -> Figure | None:
+def figure_6(m: Measured) -> Figure | None:
     """Draw power with and without control, and a cap of 3,000 kW."""
     levels = np.full(2, float(MIDDLE.split()[0]) / 1000)
-    return _power(asked, outcomes, MIDDLE, np.array([0.0, asked.days]), levels)
+    return _power(m, MIDDLE, np.array([0.0, m.asked.days]), levels)
 
 
-def figure_7(asked: WallacePlan, outcomes: Outcomes) -> Figure | None:
+def figure_7(m: Measured) -> Figure | None:
     """Draw the same with the cap that changes three times."""
-    edges = np.linspace(0, asked.days, len(LEVELS_KW) + 1)
-    levels = np.array([*LEVELS_KW, LEVELS_KW[-1]]) / 1000
-    return _power(asked, outcomes, VARIABLE, edges, levels)
+    edges = np.linspace(0, m.asked.days, len(simulation.LEVELS_KW) + 1)
+    levels = np.array([*simulation.LEVELS_KW, simulation.LEVELS_KW[-1]]) / 1000
+    return _power(m, simulation.VARIABLE, edges, levels)
 
 
-def _power(
-    asked: WallacePlan, outcomes: Outcomes, cap: str, days: Floats, levels_mw: Floats
-) -> Figure | None:
+def _power(m: Measured, cap: str, days: Floats, levels_mw: Floats) -> Figure | None:
     """Draw the mean power of each 3 hours, and the readings above the cap as points, the highest of
     each 3 hours."""
     order = ORDERS[0]
-    ours, without = (outcomes.get(asked.part(order, policy, which).key)
-                     for policy, which in ((LEARNER, cap), (NONE, MIDDLE)))  # fmt: skip
+    ours, without = (m.of(m.asked.part(order, policy, which)) for policy,
+                     which in ((simulation.LEARNER, cap), (simulation.NONE, MIDDLE)))  # fmt: skip
     if ours is None:
         return None
     figure, ((axes,),) = panels_of(9, 3.5, left=0.065, right=0.985, top=0.89, bottom=0.14)
@@ -120,14 +103,16 @@ def _power(
     over = highest > here * 1.0005
     axes.plot(at[over], highest[over], ".", color=RED, ms=4, mec="none", alpha=0.9)
     keys.append(Line2D([], [], color=RED, marker=".", ls="", ms=6, label="readings above it"))
-    axes.set(xlim=(0, asked.days), ylim=(0, TOP_MW), xlabel="day", ylabel="power (MW)")
+    axes.set(xlim=(0, m.asked.days), ylim=(0, TOP_MW), xlabel="day", ylabel="power (MW)")
     figure.legend(handles=keys, ncols=len(keys), loc="upper center", bbox_to_anchor=(0.52, 1.0))
     dress_small(axes)
     return figure
 
 
-def _day(outcome: WallaceOutcome) -> Floats:
-    return (np.arange(len(outcome.mean_kw), dtype=np.float64) + 0.5) * (BIN_US / DAY_US)
+def _day(outcome: simulation.WallaceOutcome) -> Floats:
+    return (np.arange(len(outcome.mean_kw),
+                      dtype=np.float64) + 0.5) * (simulation.BIN_US / simulation.DAY_US
+    )  # fmt: skip
 
 
 def _mw(kw: tuple[int, ...]) -> Floats:
@@ -137,19 +122,11 @@ def _mw(kw: tuple[int, ...]) -> Floats:
 # -- by month
 
 
-def figure_8_9(asked: WallacePlan, outcomes: Outcomes) -> Figure | None:
-    return _months(asked, outcomes, WAIT, "change of mean wait")
-
-
-def figure_10_11(asked: WallacePlan, outcomes: Outcomes) -> Figure | None:
-    return _months(asked, outcomes, UTILISATION, "change of utilisation")
-
-
-def _months(asked: WallacePlan, outcomes: Outcomes, name: str, label: str) -> Figure | None:
+def _months(m: Measured, name: str, label: str) -> Figure | None:
     """Draw the change of every month, a row per order and a column per cap. EASY without a cap is a
     dash."""
     found = {
-        (order, cap, policy): change(asked, outcomes, name, order, policy, cap)
+        (order, cap, policy): change(m, name, order, policy, cap)
         for order in ORDERS
         for cap in CAPS
         for policy in LOOKS
@@ -158,9 +135,9 @@ def _months(asked: WallacePlan, outcomes: Outcomes, name: str, label: str) -> Fi
         return None
     figure, panels = panels_of(11, 5, 2, 3, left=0.085, right=0.99, top=0.89, bottom=0.09,
                                wspace=0.2, hspace=0.2)  # fmt: skip
-    at = np.arange(1, asked.months + 1)
+    at = np.arange(1, m.asked.months + 1)
     for i, order in enumerate(ORDERS):
-        easy = change(asked, outcomes, name, order, NONE, backfill="easy")
+        easy = change(m, name, order, simulation.NONE, backfill="easy")
         for j, cap in enumerate(CAPS):
             axes = panels[i, j]
             for k, (policy, (_, colour)) in enumerate(LOOKS.items()):
@@ -170,13 +147,12 @@ def _months(asked: WallacePlan, outcomes: Outcomes, name: str, label: str) -> Fi
             axes.yaxis.set_major_formatter(FuncFormatter(_percent))
             axes.yaxis.set_major_locator(MaxNLocator(5))
             axes.xaxis.set_major_locator(MaxNLocator(13, integer=True, steps=[1, 2, 5, 10]))
-            axes.set_xlim(0.4, asked.months + 0.6)
+            axes.set_xlim(0.4, m.asked.months + 0.6)
             if i == 0:
                 axes.set_title(f"cap {int(cap.split()[0]):,} kW", fontweight="bold")
             else:
                 axes.set_xlabel("month")
-            dress_small(axes)
-            axes.grid(axis="x", visible=False)
+            dress_small(axes, upright=False)
         panels[i, 0].set_ylabel(f"{label}, {order.upper()}")
     for column in panels.T:
         _same_limits(column)
@@ -203,12 +179,12 @@ def _same_limits(column: Any) -> None:
         axes.set_ylim(low, high)
 
 
-FIGURES: dict[str, Callable[[WallacePlan, Outcomes], Figure | None]] = {
+FIGURES: dict[str, Callable[[Measured], Figure | None]] = {
     "1-2-power-of-jobs": figures_of_jobs.figure_1_2,
     "4-sizes": figures_of_jobs.figure_4,
     "5-learning-rate": figure_5,
     "6-power": figure_6,
     "7-variable-cap": figure_7,
-    "8-9-wait": figure_8_9,
-    "10-11-utilisation": figure_10_11,
+    "8-9-wait": partial(_months, name=WAIT, label="change of mean wait"),
+    "10-11-utilisation": partial(_months, name=UTILISATION, label="change of utilisation"),
 }

@@ -13,8 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from odonata.figures.style import BLUE, GREY, INK, ORANGE, dress_small, panels_of
-from odonata.studies.wallace.cases import WallacePlan
-from odonata.studies.wallace.found import Floats, Outcomes
+from odonata.studies.wallace.found import Floats, Measured
 from odonata.studies.wallace.jobs import racks_kw
 from odonata.studies.wallace.simulation import year
 from odonata.traces.trace import SECOND, Whole
@@ -24,11 +23,11 @@ SAMPLE, FEWEST, SEED = 6, 20, 1
 one of at least half as many users."""
 
 
-def figure_1_2(asked: WallacePlan, outcomes: Outcomes) -> Figure | None:
+def figure_1_2(m: Measured) -> Figure | None:
     """Draw the power of the jobs of some projects, and of the users of one."""
-    if not _of_a_year(outcomes):
+    if not _of_a_year(m):
         return None
-    trace, kw = year(asked.seed, asked.load, asked.days)[0], racks_kw(asked.seed, asked)
+    trace, kw = year(m.asked.seed, m.asked.load, m.asked.days)[0], racks_kw(m.asked.seed, m.asked)
     dice, jobs = np.random.default_rng(SEED), np.bincount(trace.project)
     many = np.flatnonzero(jobs >= FEWEST)
     some = np.sort(dice.choice(many, min(SAMPLE, len(many)), replace=False))
@@ -55,13 +54,12 @@ def figure_1_2(asked: WallacePlan, outcomes: Outcomes) -> Figure | None:
     ends = [kw.min(), kw.max()]
     for axes in (left, right):
         axes.set_ylim(ends[0] - 3, ends[1] + 3)
-        dress_small(axes)
-        axes.grid(axis="x", visible=False)
+        dress_small(axes, upright=False)
     return figure
 
 
-def _of_a_year(outcomes: Outcomes) -> bool:
-    return any(one.known for one in outcomes.values())
+def _of_a_year(m: Measured) -> bool:
+    return any(one.known for one in m.outcomes.values())
 
 
 def _groups(kw: Floats, of: Whole, here: npt.NDArray[np.bool_]) -> dict[int, Floats]:
@@ -71,19 +69,18 @@ def _groups(kw: Floats, of: Whole, here: npt.NDArray[np.bool_]) -> dict[int, Flo
 
 
 def _boxes(axes: Axes, values: list[Floats], names: list[str]) -> None:
-    axes.boxplot(
-        values, tick_labels=names, widths=0.55, patch_artist=True,
-        boxprops={"facecolor": BLUE, "alpha": 0.35, "edgecolor": INK},
-        medianprops={"color": INK, "lw": 1.6}, whiskerprops={"color": INK},
-        capprops={"color": INK}, flierprops={"marker": ".", "ms": 3, "mec": GREY, "mfc": GREY},
-    )  # fmt: skip
+    axes.boxplot(values, tick_labels=names, widths=0.55, patch_artist=True,
+                 boxprops={"facecolor": BLUE, "alpha": 0.35, "edgecolor": INK},
+                 medianprops={"color": INK, "lw": 1.6}, whiskerprops={"color": INK},
+                 capprops={"color": INK}, flierprops={"marker": ".", "ms": 3, "mec": GREY,
+                                                      "mfc": GREY})  # fmt: skip
 
 
-def figure_4(asked: WallacePlan, outcomes: Outcomes) -> Figure | None:
+def figure_4(m: Measured) -> Figure | None:
     """Draw how many jobs there are of each size, and for how long they run on average."""
-    if not _of_a_year(outcomes):
+    if not _of_a_year(m):
         return None
-    trace = year(asked.seed, asked.load, asked.days)[0]
+    trace = year(m.asked.seed, m.asked.load, m.asked.days)[0]
     sizes, place = np.unique(trace.nodes, return_inverse=True)
     count = np.bincount(place)
     hours = np.bincount(place, trace.run_us / SECOND / 3600) / count
@@ -100,7 +97,6 @@ def figure_4(asked: WallacePlan, outcomes: Outcomes) -> Figure | None:
     right.set_ylim(0, 1.3 * float(hours.max()))
     right.set_ylabel("mean run time (h)", color=ORANGE)
     right.tick_params(colors=ORANGE, labelsize=8, length=2.5)
-    dress_small(axes)
-    axes.grid(axis="x", visible=False)
+    dress_small(axes, upright=False)
     right.spines["top"].set_visible(False)
     return figure

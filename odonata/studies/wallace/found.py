@@ -8,7 +8,7 @@ that only years are independent: an interval is over values of which each year h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,9 @@ import numpy.typing as npt
 from odonata.results.statistics import Interval, interval
 from odonata.studies.wallace.cases import MIDDLE, WallacePlan
 from odonata.studies.wallace.simulation import LEARNER, NAIVE, NONE, Part, WallaceOutcome
+from odonata.study import measured
 
-Outcomes = Mapping[str, WallaceOutcome]
+Measured = measured.Measured[WallacePlan, Part, WallaceOutcome]
 Floats = npt.NDArray[np.float64]
 
 WAIT, UTILISATION = "wait_s", "utilisation"
@@ -27,33 +28,26 @@ WAIT, UTILISATION = "wait_s", "utilisation"
 # -- by month
 
 
-def by_month(asked: WallacePlan, outcomes: Outcomes, cell: tuple[Part, ...], name: str) -> Floats:
+def by_month(m: Measured, cell: tuple[Part, ...], name: str) -> Floats:
     """Returns a measure of every month of a cell, NaN where there is no outcome yet."""
-    rows = [
-        getattr(outcomes[part.key], name) if part.key in outcomes
-        else (np.nan,) * (asked.months if part.month is None else 1)
-        for part in cell
+    rows = [getattr(m.outcomes[part.key], name) if part.key in m.outcomes
+            else (np.nan,) * (m.asked.months if part.month is None else 1) for part in cell
     ]  # fmt: skip
     return np.array([value for row in rows for value in row], np.float64)
 
 
-def change(
-    asked: WallacePlan, outcomes: Outcomes, name: str, order: str, policy: str, cap: str = MIDDLE,
-    **how: Any,
-) -> Floats:  # fmt: skip
+def change(m: Measured, name: str, order: str, policy: str, cap: str = MIDDLE,
+           **how: Any) -> Floats:  # fmt: skip
     """Returns the change of every month, of the first year unless a `seed` is given; `how` is what
     else the run is different by, or of `every` how many months it is."""
     same = {word: how[word] for word in ("load", "every", "seed") if word in how}
-    without = by_month(asked, outcomes, asked.cell(order, NONE, **same), name)
-    return by_month(asked, outcomes, asked.cell(order, policy, cap, **how), name) / without - 1
+    without = by_month(m, m.asked.cell(order, NONE, **same), name)
+    return by_month(m, m.asked.cell(order, policy, cap, **how), name) / without - 1
 
 
-def gain(
-    asked: WallacePlan, outcomes: Outcomes, name: str, order: str, cap: str, **how: Any
-) -> Floats:  # fmt: skip
+def gain(m: Measured, name: str, order: str, cap: str, **how: Any) -> Floats:
     """Returns the gain of every month, above 0 where the learner is better."""
-    naive, ours = (change(asked, outcomes, name, order, policy, cap, **how)
-                   for policy in (NAIVE, LEARNER))  # fmt: skip
+    naive, ours = (change(m, name, order, policy, cap, **how) for policy in (NAIVE, LEARNER))
     return naive - ours if name == WAIT else ours - naive
 
 
@@ -69,20 +63,15 @@ def rows_of(asked: WallacePlan, of: Callable[[int], Floats]) -> list[Floats]:
     return [there(of(seed)) for seed in asked.seeds]
 
 
-def changes(
-    asked: WallacePlan, outcomes: Outcomes, name: str, order: str, policy: str, cap: str = MIDDLE,
-    **how: Any,
-) -> list[Floats]:  # fmt: skip
+def changes(m: Measured, name: str, order: str, policy: str, cap: str = MIDDLE,
+            **how: Any) -> list[Floats]:  # fmt: skip
     """Returns the change of every month of every year."""
-    return rows_of(asked, lambda seed: change(asked, outcomes, name, order, policy, cap, seed=seed,
-                                              **how))  # fmt: skip
+    return rows_of(m.asked, lambda seed: change(m, name, order, policy, cap, seed=seed, **how))
 
 
-def gains(
-    asked: WallacePlan, outcomes: Outcomes, name: str, order: str, cap: str
-) -> list[Floats]:  # fmt: skip
+def gains(m: Measured, name: str, order: str, cap: str) -> list[Floats]:
     """Returns the gain of every month of every year."""
-    return rows_of(asked, lambda seed: gain(asked, outcomes, name, order, cap, seed=seed))
+    return rows_of(m.asked, lambda seed: gain(m, name, order, cap, seed=seed))
 
 
 def over(rows: list[Floats], one: Callable[[Floats], Any] = np.mean) -> Interval:

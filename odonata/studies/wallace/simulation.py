@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -250,14 +250,3 @@ def _in_bins(
 
 def _whole(values: npt.NDArray[Any]) -> tuple[int, ...]:
     return tuple(values.astype(np.int64).tolist())
-
-
-def revive(found: dict[str, Any]) -> WallaceOutcome:
-    """Returns an outcome from what JSON has of it."""
-    names = {one.name for one in fields(WallaceOutcome)}
-    needed = {one.name for one in fields(WallaceOutcome) if one.default is MISSING}
-    if not needed <= set(found) <= names:
-        raise KeyError(", ".join(set(found) ^ names))
-    made: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value
-                            for name, value in found.items()}  # fmt: skip
-    return WallaceOutcome(**made)
