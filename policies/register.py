@@ -189,17 +189,19 @@ def placeholder(kind: str, name: str) -> Entry:
     return entry
 
 
-def check(thing: Any, found: Findings, about: Callable[[str], str] = str) -> None:
-    """Find the fields of an object that are not as they are declared (`topology.settings`), names
-    of policies among them; `about` names its fields."""
-    for problem in settings.check(thing):
-        found.unless(False, problem.given, problem.rule, *map(about, problem.fields))
+def check(thing: Any, found: Findings | None = None, about: Callable[[str], str] = str) -> Findings:
+    """Returns the findings, after adding the fields of an object that are not as they are declared
+    (`topology.settings`), names of policies among them; `about` names its fields."""
+    found = Findings() if found is None else found
     for one, how in settings.settings_of(type(thing)):
         if how.register:
             names, name = REGISTERS[how.register], getattr(thing, one.name)
             found.unless(names.known(name) or name in names, f"{how.name or one.name} = {name}",
-                         f"one of {', '.join(names)}{settings.nearest(name, names)}",
+                         f"one of {', '.join(names)}{settings.meant(name, names)}",
                          about(one.name))  # fmt: skip
+    for problem in settings.check(thing):
+        found.unless(False, problem.given, problem.rule, *map(about, problem.fields))
+    return found
 
 
 # -- plug-ins by file

@@ -125,7 +125,7 @@ class Setting:
             return ""
         if self.words and (isinstance(value, str) or self.kind == "word"):
             words = self.kinds if self.kind in SEVERAL else self.limits
-            return "" if value in self.words else words + either + nearest(value, self.words)
+            return "" if value in self.words else words + either + meant(value, self.words)
         if not self._is_of_kind(value):
             return self.all_accepted + either + self._in_python
         if not self._is_within(value):
@@ -178,17 +178,17 @@ def _is_number(value: Any) -> bool:
 def shown(limit: float, unit: str = "") -> str:
     """Returns a limit for people: a large power of two as that, a quantity in a unit that fits."""
     for larger, size in LARGER.get(unit, {}).items():
-        if limit % size == 0 and (limit or larger == "s"):
+        if limit and limit % size == 0:
             return f"{limit // size:g} {larger}"
     for off in (0, 1):
         power = math.log2(abs(limit) + off) if limit else 0.0
         if isinstance(limit, int) and power >= 20 and power.is_integer():
             sign, end = "-" * (limit < 0), f" {'-+'[limit < 0]} 1" * off
             return f"{sign}2**{power:g}{end} {unit}".strip()
-    return f"{limit:g} {unit}".strip() if limit else f"0 {unit}".strip()
+    return f"{limit:g} {unit}".strip() if limit else "0"
 
 
-def nearest(word: Any, words: Iterable[str]) -> str:
+def meant(word: Any, words: Iterable[str]) -> str:
     """Returns a hint at the word that may have been meant, an empty one if none is like this."""
     near = difflib.get_close_matches(word.lower(), [*words], 1) if isinstance(word, str) else ()
     return f"; did you mean {near[0]}?" if near else ""
@@ -256,5 +256,6 @@ def check(thing: Any, but: Iterable[str] = ()) -> Iterator[Broken]:
 
 def _given(how: Setting, value: Any) -> str:
     if isinstance(value, Real) and not isinstance(value, bool):
-        return f"{value} {UNITS.get(how.kind, '')}".strip()
+        number = f"{value:.10g}" if how.kind in REAL else f"{value}"
+        return f"{number} {UNITS.get(how.kind, '')}".strip()
     return str(value) if how.kind == "word" and isinstance(value, str) else repr(value)

@@ -140,7 +140,7 @@ class NetworkDescription:
         section="nic", words=DUPLEXES,
     )  # fmt: skip
     seed: int = setting(
-        1, "whole", "Seed of all random numbers.", section="run", least=0, below=2**63
+        1, "whole", "Seed of all random numbers.", section="run", least=0, most=2**63 - 1
     )
     workload: Workload | None = None
     dedicated_scheduler: bool = setting(
@@ -153,7 +153,7 @@ class NetworkDescription:
     """What the grid asks, and who bids for it; None: it asks nothing."""
     trace_packets: int | None = setting(
         None, "whole", "Trace every so many-th packet of each node, hop by hop; none: no packet.",
-        section="metrics", least=1, below=2**63, none="none",
+        section="metrics", least=1, most=2**63 - 1, none="none",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -169,7 +169,6 @@ class NetworkDescription:
             fine = how.packets is None or value is None or value <= how.packets
             unless(fine, f"{one.name} = {value}", f"at most {how.packets} can be simulated",
                    f"machine.{one.name}")  # fmt: skip
-        found.refuse()
         self._check_routers(found)
         unless(
             bool(self.traffic) or self.workload is not None,
@@ -218,7 +217,9 @@ class NetworkDescription:
         unless(self.sight == "far" or self.buffered, f"sight = {self.sight}",
                "needs routers with a crossbar and output buffers", "sight", "crossbar",
                "output_buffer")  # fmt: skip
-        lanes, most = self.injection_channels, self.channels if self.duplex == "full" else 1
+        lanes, most = self.injection_channels, 1
+        if self.routing in ROUTINGS and self.duplex == "full":
+            most = self.channels
         unless(lanes <= most, f"injection_channels = {lanes}",
                f"1 .. {most}, the virtual channels of this routing (and 1 where nodes are half "
                "duplex)", "injection_channels", "routing", "duplex")  # fmt: skip

@@ -103,17 +103,17 @@ class Traffic:
         least=1, below=2**40,
     )  # fmt: skip
     messages: int | None = setting(
-        None, "whole", "The most messages that a node sends.", least=0, below=2**62, none="any"
+        None, "whole", "The most messages that a node sends.", least=0, most=2**62 - 1, none="any"
     )
     stride: int = setting(
         1, "whole", "Adversarial traffic goes to the group this many after the node's own.",
-        above=-(2**32), below=2**32,
+        least=1 - 2**32, most=2**32 - 1,
     )  # fmt: skip
     hot: float = setting(
         0.1, "number", "Hotspot traffic: the fraction of messages to hot nodes.", least=0, most=1
     )
     hot_every: int = setting(
-        32, "whole", "Hotspot traffic: one in this many nodes is hot.", least=1, below=2**40
+        32, "whole", "Hotspot traffic: one in this many nodes is hot.", least=1, most=2**40 - 1
     )
     warmup_ps: int = setting(0, "time", "Only messages generated after this are measured.")
     measure_ps: int | None = setting(
@@ -126,8 +126,7 @@ class Traffic:
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        found = Findings()
-        check(self, found)
+        found = check(self)
         last = 0 if found.problems else self.warmup_ps + (self.measure_ps or 0)
         found.unless(
             last <= LATEST,

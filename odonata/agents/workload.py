@@ -230,7 +230,6 @@ class Workload:
                "background = true", "at least one job is not in the background, so that the run "
                "ends", "jobs.0.background")  # fmt: skip
         check(self, found)
-        found.refuse()
         unless(not (why := self._only_of_months()), f"order = {self.order}",
                f'it {why}, which only a run with fidelity = "job" can do', "order")  # fmt: skip
         every = self.telemetry_ps or USUAL_INTERVAL_PS

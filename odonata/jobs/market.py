@@ -143,9 +143,7 @@ class MarketSettings:
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        found = Findings()
-        check(self, found)
-        found.refuse()
+        found = check(self)
         self._check_exclusion(found)
         if self.signal != SYNTHETIC:
             for field in SIGNAL_KEYS:
@@ -162,7 +160,7 @@ class MarketSettings:
             found.unless(after != 0 or value == DAY_PS, f"{key} = {show_ticks(value, 'ps')}",
                          "only with exclude_after, the hours that lead to an exclusion", field,
                          "exclude_after")  # fmt: skip
-        hours = self.exclude_within_ps // self.hour_ps
+        hours = self.exclude_within_ps // max(1, self.hour_ps)
         found.unless(after <= hours, f"exclude_after = {after}", f"at most {hours:,}, as no more "
                      "hours begin in exclude_within", "exclude_after",
                      "exclude_within_ps")  # fmt: skip

@@ -155,9 +155,7 @@ class Power:
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        found = Findings()
-        check(self, found)
-        found.refuse()
+        found = check(self)
         found.unless(self.wake_ps > 0 or self.wake_j == 0, f"wake_time = {self.wake_ps} ps",
                      f"more than 0, or wake_energy = 0 J: it is {self.wake_j:g} J", "wake_ps",
                      "wake_j")  # fmt: skip
