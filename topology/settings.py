@@ -98,7 +98,7 @@ class Setting:
         if self.words and self.kind not in SEVERAL:
             return f"one of {', '.join(self.words)}"
         low, above, most, below = (
-            None if limit is None else shown(limit, UNITS.get(self.kind, ""))
+            None if limit is None else shown(limit, "" if self.unit else UNITS.get(self.kind, ""))
             for limit in (self.lowest, self.above, self.most, self.below)
         )
         if low is not None and most is not None:
@@ -109,7 +109,7 @@ class Setting:
     @property
     def kinds(self) -> str:
         """Says in words what it may be, whatever its limits."""
-        of_unit = f" of {self.unit}" if self.unit else ""
+        of_unit = f" of {self.unit}" if self.unit and self.kind not in UNITS else ""
         either = "".join(f"{word} or " for word in self.words) if self.kind in SEVERAL else ""
         return f"{either}{NOUNS.get(self.kind, '')}{of_unit}"
 
@@ -127,7 +127,7 @@ class Setting:
             words = self.kinds if self.kind in SEVERAL else self.limits
             return "" if value in self.words else words + either + meant(value, self.words)
         if not self._is_of_kind(value):
-            return self.all_accepted + either + self._in_python
+            return self.told(value)
         if not self._is_within(value):
             return self.limits + either
         try:
@@ -137,10 +137,13 @@ class Setting:
             return str(error)
         return ""
 
-    @property
-    def _in_python(self) -> str:
-        whole = "a whole number" if self.kind in WHOLE else "a number"
-        return f"; in Python, {whole} of {UNITS[self.kind]}" if self.kind in UNITS else ""
+    def told(self, value: Any) -> str:
+        """Says in words all that is accepted in place of a value: where this is a quantity as a
+        file gives it, in which unit Python does."""
+        either = f", or {self.none}" if self.none else ""
+        unit = self.unit or UNITS.get(self.kind, "")
+        text = self.kind in UNITS and isinstance(value, str)
+        return self.all_accepted + either + (f"; in Python, a number of {unit}" if text else "")
 
     def _is_of_kind(self, value: Any) -> bool:
         if self.kind in SEVERAL:

@@ -139,14 +139,10 @@ class Policies(Given):
     ) -> tuple[str, Any] | None:
         """Returns name and value of a parameter, or None after reporting a problem."""
         self.keys[key.path], self.given[key.path] = key, value
-        entry = REGISTERS[owner.how.register][policy]
-        one = next(each for each in entry.parameters if each.name == name)
         try:
-            return name, one.checked(read(key, value.given), policy)
+            return name, read(key, value.given)
         except ValueError as error:
             self.complain(str(error), key)
-        except Refused:
-            self.complain(one.accepted, key)
         return None
 
     def _no_parameter(self, key: Key, policy: str, name: str, known: list[str]) -> None:
