@@ -100,7 +100,7 @@ def conforms(value: Any, to: Any = None) -> None:
         to = SCHEMA
     assert {*to} <= {"$schema", "title", "description", "default", "type", "properties", "anyOf",
                      "additionalProperties", "enum", "const", "pattern", "minimum", "maximum",
-                     "exclusiveMinimum", "minLength", "maxLength", "items", "minItems", "maxItems",
+                     "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "items", "minItems", "maxItems",
                      "required"}  # fmt: skip
     if "type" in to:
         assert isinstance(value, TYPES[to["type"]]), value

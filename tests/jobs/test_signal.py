@@ -158,7 +158,8 @@ def test_a_market_makes_its_signal_by_the_seed_of_the_run() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [({"signal": "synthetic", "signal_deviation": 1.0}, "signal_deviation = 1: 0.001 .. 0.999"),
-     ({"signal": "synthetic", "signal_slow_memory_ps": -1}, "signal_slow_memory = -1 ps: at least 0"),
+     ({"signal": "synthetic", "signal_slow_memory_ps": -1},
+       "signal_slow_memory = -1 ps: at least 0"),
      ({"signal": "synthetic", "signal_interval_ps": 0}, "signal_interval = 0 ps: above 0"),
      ({"signal": 0.5, "signal_deviation": 0.5}, 'only with signal = "synthetic"'),
      ({"repair": "guess"}, "repair = guess: one of refuse, repair"),
