@@ -182,19 +182,21 @@ def shown(limit: float, unit: str = "") -> str:
     """Returns a limit for people: a large power of two as that, a quantity in a unit that fits."""
     for larger, size in LARGER.get(unit, {}).items():
         if limit and limit % size == 0:
-            return f"{limit // size:g} {larger}"
+            return f"{limit // size:,g} {larger}"
     for off in (0, 1):
         power = math.log2(abs(limit) + off) if limit else 0.0
         if isinstance(limit, int) and power >= 20 and power.is_integer():
             sign, end = "-" * (limit < 0), f" {'-+'[limit < 0]} 1" * off
             return f"{sign}2**{power:g}{end} {unit}".strip()
-    return f"{limit:g} {unit}".strip() if limit else "0"
+    number = f"{limit:,}" if isinstance(limit, int) else f"{limit:g}"
+    return f"{number} {unit}".strip() if limit else "0"
 
 
-def meant(word: Any, words: Iterable[str]) -> str:
-    """Returns a hint at the word that may have been meant, an empty one if none is like this."""
+def meant(word: Any, words: Iterable[str], before: str = "") -> str:
+    """Returns a hint at the word that may have been meant, with what is to be said before it; an
+    empty one if none is like this."""
     near = difflib.get_close_matches(word.lower(), [*words], 1) if isinstance(word, str) else ()
-    return f"; did you mean {near[0]}?" if near else ""
+    return f"; did you mean {before}{near[0]}?" if near else ""
 
 
 def required(kind: str, about: str, **more: Any) -> dict[str, Setting]:
@@ -261,4 +263,5 @@ def _given(how: Setting, value: Any) -> str:
     if isinstance(value, Real) and not isinstance(value, bool):
         number = f"{value:.10g}" if how.kind in REAL else f"{value}"
         return f"{number} {UNITS.get(how.kind, '')}".strip()
-    return str(value) if how.kind == "word" and isinstance(value, str) else repr(value)
+    plain = isinstance(value, str) and how.kind not in NOUNS
+    return value if plain else repr(value)

@@ -76,7 +76,7 @@ def test_every_preset_is_listed_with_its_source() -> None:
         (["frontir"], "preset 'frontir': one of .* did you mean frontier"),
         (["theta", "--preset", "frontier"], "two presets, theta and frontier: name one"),
         (["--local-bandwidth", "1 kB/s"], r"local bandwidth = 1000 B/s: 1 MB/s"),
-        (["--global-latency", "2s"], "global latency = 2000000000000 ps: 0 s .. 1 s"),
+        (["--global-latency", "2s"], "global latency = 2000000000000 ps: 0 .. 1 s"),
         (["--ranks", "34"], "34 ranks: this model has 33 partitions"),
         (["--ranks", "0"], "0 ranks: at least one"),
         (["--plot", "x.gif"], r"--plot x\.gif: the name must end in \.png, \.svg, \.pdf"),

@@ -108,8 +108,8 @@ def test_changes_name_a_job_by_its_place_in_the_file() -> None:
         ("message = 1024", 'jobs[0].message = 1024: a bare number; a size with its unit, as '
                            '"4 KiB"'),
         ("iterations = 0", "jobs[0].iterations = 0: 1 .. 2**23 - 1"),
-        ("count = 0", "jobs[0].count = 0: 1 .. 100000"),
-        ("count = 100_001", "jobs[0].count = 100001: 1 .. 100000"),
+        ("count = 0", "jobs[0].count = 0: 1 .. 100,000"),
+        ("count = 100_001", "jobs[0].count = 100001: 1 .. 100,000"),
         ('name = "a\\tb"', 'jobs[0].name = "a\\tb": at most 100 characters that can be printed'),
         ("[scheduler]\nallocation = 'levelspred'", 'scheduler.allocation = "levelspred": one of '
          f"{', '.join(ALLOCATIONS)}; did you mean level-spread?{OF_YOUR_OWN}"),
@@ -117,7 +117,7 @@ def test_changes_name_a_job_by_its_place_in_the_file() -> None:
          f'scheduler.order = "sjf": one of {", ".join(SCHEDULINGS)}; did you mean spf?'
          "; one of your own: --plugin FILE, or plugins = [...]"),
         ("[scheduler]\ntasks_per_node = 0", "scheduler.tasks_per_node = 0: 1 .. 128"),
-        ("[nic]\nsend = '1e4 s'", 'nic.send = "1e4 s": 0 .. 1000 s'),
+        ("[nic]\nsend = '1e4 s'", 'nic.send = "1e4 s": 0 .. 1,000 s'),
         ("[nic]\nsned = '1 s'", "nic.sned: unknown; did you mean nic.send?"),
         ("[[traffic]]\nstop = '1 us'\n[[traffic]]\nload = 3\nmessages = 1",
          "traffic[1].load = 3: above 0, at most 1 (of a node's link)"),

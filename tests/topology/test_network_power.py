@@ -116,10 +116,10 @@ def test_the_same_routers_in_another_number_have_the_watts_of_their_preset() -> 
     ("given", "message"),
     [
         ({"router_idle_w": 31}, "router_active_w = 30: at least router_idle_w = 31"),
-        ({"local_active_w": -1}, "local_active = -1 W: at least 0 W"),
-        ({"global_idle_w": float("nan")}, "global_idle = nan W: a power, at least 0 W"),
+        ({"local_active_w": -1}, "local_active = -1 W: at least 0"),
+        ({"global_idle_w": float("nan")}, "global_idle = nan W: a power, at least 0"),
         ({"global_active_w": float("inf")}, "global_active = inf W: a power"),
-        ({"terminal_idle_w": "1 W"}, "terminal_idle = '1 W': a power, at least 0 W; in Python"),
+        ({"terminal_idle_w": "1 W"}, "terminal_idle = '1 W': a power, at least 0; in Python"),
         ({"terminal_idle_w": True}, "terminal_idle = True: a power"),
         ({"source": "  "}, "source = '  ': say where"),
     ],
