@@ -100,8 +100,8 @@ def conforms(value: Any, to: Any = None) -> None:
         to = SCHEMA
     assert {*to} <= {"$schema", "title", "description", "default", "type", "properties", "anyOf",
                      "additionalProperties", "enum", "const", "pattern", "minimum", "maximum",
-                     "exclusiveMinimum", "minLength", "maxLength", "items", "minItems", "maxItems",
-                     "required"}  # fmt: skip
+                     "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "items",
+                     "minItems", "maxItems", "required"}  # fmt: skip
     if "type" in to:
         assert isinstance(value, TYPES[to["type"]]), value
         assert isinstance(value, bool) == (to["type"] == "boolean"), value

@@ -201,7 +201,8 @@ def _accepted(key: Key) -> dict[str, Any]:
     if key.kind in UNITS:
         sign = r"\s*-?" if key.kind == "signed size" else ""
         return {"type": "string", "pattern": f"^{sign}{NUMBER}({'|'.join(UNITS[key.kind])})\\s*$"}
-    bounds = {"minimum": how.least, "exclusiveMinimum": how.above, "maximum": how.most}
+    bounds = {"minimum": how.least, "exclusiveMinimum": how.above,
+              "maximum": how.packets or how.most, "exclusiveMaximum": how.below}  # fmt: skip
     return {"type": "integer" if key.kind == "whole" else "number"} | {
         name: bound for name, bound in bounds.items() if bound is not None
     }

@@ -13,6 +13,7 @@ from typing import Any
 from odonata.agents.description import NetworkDescription
 from odonata.agents.workload import Workload
 from pdes.protocol import PROTOCOLS
+from policies.register import check
 from topology.settings import setting, settings_of
 
 DURATION = 100 * 10**6
@@ -60,14 +61,17 @@ class _Running:
 
     end: int | None = setting(
         DURATION, "time", "How much time is simulated; done: until nothing is left to happen.",
-        name="duration", none="done", otherwise="100 us, and with jobs done",
+        name="duration", above=0, none="done", otherwise="100 us, and with jobs done",
     )  # fmt: skip
     protocol: str = setting(
         "window", "word", "How ranks agree on how far it is safe to go.", words=(*PROTOCOLS,)
     )
     checkpoint_every: int | None = setting(
-        None, "time", "Simulated time between two checkpoints.", none="never"
+        None, "time", "Simulated time between two checkpoints.", above=0, none="never"
     )
+
+    def __post_init__(self) -> None:
+        check(self).refuse()
 
 
 RunSettings = _section("RunSettings", "run", NetworkDescription, base=_Running)
@@ -85,10 +89,16 @@ class Metrics:
     was sampled in `flush_ps` of wall time."""
 
     interval_ps: int = setting(
-        INTERVAL, "time", "Simulated time between two samples.",
+        INTERVAL, "time", "Simulated time between two samples.", above=0,
         otherwise="10 us, for 20 .. 1,000 samples; of jobs 1 h or more, for at most 1,000",
     )  # fmt: skip
     ports: bool = setting(True, "flag", "Keep the counters of every port.")
     channels: bool = setting(False, "flag", "Keep the counters of every virtual channel.")
     trace_packets: int | None = _of_network("trace_packets")
-    flush_ps: int = setting(2 * 10**12, "time", "Wall time whose samples a crash may lose.")
+    flush_ps: int = setting(
+        2 * 10**12, "time", "Wall time whose samples a crash may lose.",
+        least=10**9, most=60 * 10**12,
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        check(self).refuse()

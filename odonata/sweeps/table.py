@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from odonata.experiment.values import nearest
 from odonata.results.register import USUAL
 from odonata.results.statistics import CONFIDENCE, Interval, difference, interval, ratio
 from odonata.sweeps.axes import number_of
@@ -29,6 +28,7 @@ from odonata.sweeps.plan import Plan
 from pdes.errors import Refused
 from pdes.replacing import write_whole
 from pdes.shown import csv_cell
+from topology.settings import meant
 
 if TYPE_CHECKING:
     import xarray
@@ -158,9 +158,8 @@ class Swept:
         for name in (figure, JOBS + figure):
             if name in self.figures:
                 return name
-        near = nearest(figure, [*self.figures, *(it.removeprefix(JOBS) for it in self.figures)])
-        meant = f"; did you mean {near}?" if near else ""
-        raise Refused(f"{figure}: no figure of this sweep{meant} (--figures lists them)")
+        hint = meant(figure, [*self.figures, *(it.removeprefix(JOBS) for it in self.figures)])
+        raise Refused(f"{figure}: no figure of this sweep{hint} (--figures lists them)")
 
     @cached_property
     def usual(self) -> tuple[str, ...]:
