@@ -28,7 +28,6 @@ from odonata.results.statistics import CONFIDENCE, METHODS
 from pdes.errors import Refused
 
 MOST_VALUES = 10_000
-SEED = "run.seed"
 RANGE = re.compile(r"([-+]?[\d.]+(?:[eE][-+]?\d+)?):([-+]?[\d.]+(?:[eE][-+]?\d+)?)"
                    r":([\d.]+(?:[eE][-+]?\d+)?)")  # fmt: skip
 """First, last and step of a range of numbers."""
@@ -124,7 +123,7 @@ def axes_of(table: Mapping[str, Any], where: str, problems: list[str]) -> Iterat
     for name, value in table.items():
         if isinstance(value, list):
             yield from _of_key(name, value, where, problems)
-        elif isinstance(value, dict) and name.partition("[")[0] in SECTIONS:
+        elif isinstance(value, dict) and name.partition(".")[0].partition("[")[0] in SECTIONS:
             inner = {f"{name}.{key}": each for key, each in value.items()}
             yield from axes_of(inner, where, problems)
         elif isinstance(value, dict) and "." not in name and _of_tables(value):
