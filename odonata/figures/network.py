@@ -12,7 +12,6 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
-import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
@@ -37,6 +36,7 @@ from odonata.figures.style import (
     Floats,
     cumulated,
     dress,
+    log_ticks,
     say,
     thousands,
     top,
@@ -313,19 +313,6 @@ def _latency_axis(axes: Axes, low: float, high: float) -> None:
     log_ticks(axes)
     axes.set_xlabel("latency (ns)")
     dress(axes)
-
-
-def log_ticks(axes: Axes) -> None:
-    """Set round numbers that suit the range: 1, 2, 5, or powers of ten where there are many."""
-    low, high = axes.get_xlim()
-    decades = np.arange(np.floor(np.log10(low)) - 1, np.ceil(np.log10(high)) + 1)
-    wide = np.log10(high / low)
-    steps = (1, 1.5, 2, 3, 4, 5, 7) if wide < 0.8 else (1, 2, 5) if wide < 2.6 else (1,)
-    ticks = [step * 10**decade for decade in decades for step in steps]
-    axes.set_xticks([tick for tick in ticks if low <= tick <= high])
-    axes.xaxis.set_major_formatter(FuncFormatter(thousands))
-    axes.xaxis.set_minor_locator(mpl.ticker.LogLocator(subs=tuple(range(2, 10))))
-    axes.xaxis.set_minor_formatter(mpl.ticker.NullFormatter())
 
 
 # -- between groups
