@@ -32,6 +32,7 @@ from odonata.figures.style import (
     Floats,
     check_name,
     dress,
+    from_zero,
     remark,
     save,
     style,
@@ -292,7 +293,7 @@ def _job_times(groups: Mapping[str, Sequence[Run]], axes: Axes) -> None:
     crowded = len(names) > 8
     axes.set_xticks(range(len(names)), names, rotation=30 if crowded else 0,
                     ha="right" if crowded else "center")  # fmt: skip
-    axes.set_ylim(0)
+    from_zero(axes)
     axes.set_ylabel("run time of jobs (µs)")
     dress(axes)
 

@@ -36,6 +36,7 @@ from odonata.figures.style import (
     Floats,
     cumulated,
     dress,
+    from_zero,
     log_ticks,
     say,
     thousands,
@@ -457,7 +458,7 @@ def finish_overlay(runs: Sequence[Run], panels: Sequence[Axes]) -> None:
              "mean utilisation of global links")  # fmt: skip
     for axes, name in zip(panels, names, strict=False):
         axes.set_ylabel(name)
-        axes.set_ylim(0)
+        from_zero(axes)
         axes.set_xlim(0, end)
         axes.set_xlabel("simulated time (µs)")
         dress(axes)

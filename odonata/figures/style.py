@@ -132,6 +132,11 @@ def thousands(value: float, _: Any = None) -> str:
     return f"{value:,.10g}"
 
 
+def from_zero(axes: Axes) -> None:
+    """Let the y axis begin at 0 and end above all that is drawn."""
+    axes.set_ylim(0, top([max(axes.dataLim.ymax, 0.0)]))
+
+
 def log_ticks(axes: Axes, which: str = "x") -> None:
     """Set round numbers that suit the range: 1, 2, 5, or powers of ten where there are many."""
     axis = axes.xaxis if which == "x" else axes.yaxis
@@ -140,7 +145,10 @@ def log_ticks(axes: Axes, which: str = "x") -> None:
     wide = np.log10(high / low)
     steps = (1, 1.5, 2, 3, 4, 5, 7) if wide < 0.8 else (1, 2, 5) if wide < 2.6 else (1,)
     ticks = [step * 10**decade for decade in decades for step in steps]
-    axis.set_ticks([tick for tick in ticks if low <= tick <= high])
+    shown = [tick for tick in ticks if low <= tick <= high]
+    if len(shown) < 2:
+        shown = [tick for tick in MaxNLocator(4).tick_values(low, high) if low <= tick <= high]
+    axis.set_ticks(shown)
     axis.set_major_formatter(FuncFormatter(thousands))
     axis.set_minor_locator(LogLocator(subs=tuple(range(2, 10))))
     axis.set_minor_formatter(NullFormatter())

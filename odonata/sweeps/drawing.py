@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -27,6 +28,7 @@ from odonata.figures.style import (
     canvas,
     curves,
     dress_small,
+    from_zero,
     log_ticks,
     save,
     style,
@@ -45,6 +47,8 @@ LETTERS_PER_INCH = 13
 """Letters below a panel, those of all its values, that stand side by side; of more, values are
 turned."""
 MOST_COLOURS = len(RUN_COLOURS)
+MOST_TICKS = 6
+"""As many values are all marked on a logarithmic axis."""
 SHAPES: dict[str, tuple[int, float, float]] = {
     "screen": (3, 4.1, 2.9), "column": (1, COLUMN, 2.5), "text": (2, TEXT / 2, 2.4),
 }  # fmt: skip
@@ -237,9 +241,11 @@ def _dress(axes: Axes, drawing: Drawing, scale: Scale, turned: bool) -> None:
             words.set(rotation=30, ha="right", rotation_mode="anchor")
         axes.set_xlim(-0.6, len(scale.at) - 0.4)
     for axis in (axes.xaxis, axes.yaxis) if scale.numeric else (axes.yaxis,):
-        axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+        axis.set_major_locator(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]))
         axis.set_major_formatter(FuncFormatter(thousands))
-    y = [value for line in axes.lines for value in line.get_ydata()]  # type: ignore[union-attr]
+    y: list[float] = []
+    for line in axes.lines:
+        y += np.asarray(line.get_ydata(), float).tolist()
     for which, values in (("x", [*scale.at.values()]), ("y", y)):
         if which not in drawing.log:
             continue
@@ -247,10 +253,12 @@ def _dress(axes: Axes, drawing: Drawing, scale: Scale, turned: bool) -> None:
             raise Refused(f"--log {which}: not all values are numbers above 0")
         getattr(axes, f"set_{which}scale")("log")
         log_ticks(axes, which)
+        if which == "x" and len(values) <= MOST_TICKS:
+            axes.set_xticks(values)
     if drawing.baseline is not None:
         axes.axhline(1.0, color=INK, lw=0.9, zorder=2)
     elif "y" not in drawing.log:
-        axes.set_ylim(bottom=0)
+        from_zero(axes)
 
 
 def _legend(
@@ -304,7 +312,9 @@ def scale_of(name: str, labels: Sequence[str]) -> Scale:
 def words_of(name: str, unit: str = "") -> str:
     """Returns what an axis is called, with the unit of its values."""
     _, _, seeded = name.partition(f"{SEED}.")
-    words = WORDS.get(name, f"seed of {seeded}" if seeded else name.replace(".", " "))
+    section, _, key = name.partition("].")
+    words = f"{key} of {section}]" if key else name.replace(".", " ")
+    words = WORDS.get(name, f"seed of {seeded}" if seeded else words)
     return words.replace("_", " ") + (f" ({unit})" if unit else "")
 
 
