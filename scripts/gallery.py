@@ -39,10 +39,11 @@ def main() -> None:
 
 
 def keep(picture: Path, target: Path) -> None:
-    """Save a picture small: no wider than a page shows it, in 64 colours."""
+    """Save a picture small: no wider than a page shows it, in 128 colours."""
     image = Image.open(picture).convert("RGB")
     image.thumbnail((WIDEST, 10 * WIDEST))
-    image.quantize(64, dither=Image.Dither.NONE).save(target, optimize=True)
+    few = image.quantize(128, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    few.save(target, optimize=True)
 
 
 if __name__ == "__main__":
