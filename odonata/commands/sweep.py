@@ -223,14 +223,13 @@ def averaged(found: Swept, wanted: Mapping[str, Any]) -> Swept:
     if not wanted["over"]:
         return found
     try:
-        names = [found.axis(word.strip()) for word in wanted["over"].split(",")]
+        found = found.over(*(word.strip() for word in wanted["over"].split(",")))
     except Refused as refusal:
         raise Refused(f"--over {wanted['over']}: {refusal}") from None
     for option in ("against", "plot"):
-        for name in names:
-            if name in re.split(r"[:=]", wanted[option]):
-                raise Refused(f"--over {wanted['over']}: --{option} {wanted[option]} is about it")
-    return found.over(*names)
+        if not found.averaged.keys().isdisjoint(re.split(r"[:=]", wanted[option])):
+            raise Refused(f"--over {wanted['over']}: --{option} {wanted[option]} is about it")
+    return found
 
 
 def run(plan: Plan, out: Path, jobs: int, share: tuple[int, int] | None, as_json: bool) -> None:

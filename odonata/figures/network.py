@@ -37,6 +37,7 @@ from odonata.figures.style import (
     cumulated,
     dress,
     from_zero,
+    legend_above,
     log_ticks,
     say,
     thousands,
@@ -238,8 +239,7 @@ def _over_time(run: Run, axes: Axes) -> None:
     axes.set_xlim(0, end)
     axes.set_xlabel("simulated time (µs)")
     dress(axes)
-    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4, borderaxespad=0.2,
-                handlelength=1.6, columnspacing=1.4)  # fmt: skip
+    legend_above(axes, ncols=4)
 
 
 # -- latency
@@ -265,8 +265,7 @@ def latencies(run: Run, axes: Axes) -> None:
              ("99 %", figures.p99_latency_ns, ORANGE, (0, (4, 2))))  # fmt: skip
     for name, value, colour, dashes in marks:
         axes.axvline(value, color=colour, lw=1.2, ls=dashes, label=f"{name}  {value:,.0f} ns")
-    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, borderaxespad=0.2,
-                handlelength=1.6, columnspacing=1.4)  # fmt: skip
+    legend_above(axes, ncols=3)
 
 
 def tail(run: Run, axes: Axes) -> None:
@@ -397,8 +396,7 @@ def _distributions(axes: Axes, values: dict[str, Floats]) -> None:
     axes.yaxis.set_major_formatter(PercentFormatter(1))
     axes.set_ylabel("links at or below")
     dress(axes)
-    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4, borderaxespad=0.2,
-                handlelength=1.8, columnspacing=1.4)  # fmt: skip
+    legend_above(axes, ncols=4)
 
 
 def group_stalls(run: Run, axes: Axes) -> None:

@@ -19,7 +19,14 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import (
+    FixedLocator,
+    FuncFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+    NullLocator,
+)
 
 from pdes.errors import Refused
 
@@ -111,13 +118,37 @@ def dress_small(axes: Axes) -> None:
     axes.tick_params(labelsize=min(8, mpl.rcParams["font.size"] - 0.5), length=2.5, color=FAINT)
 
 
-def say(axes: Axes, words: str) -> None:
-    """Write a text in place of a curve that would lie on an axis."""
+def say(axes: Axes, words: str, alone: bool = False) -> None:
+    """Write a text in place of a curve that would lie on an axis; `alone`, without axes."""
+    if alone:
+        axes.set_axis_off()
     axes.text(0.5, 0.5, words, ha="center", va="center", transform=axes.transAxes, color=GREY)
+
+
+def title(axes: Axes, words: str) -> None:
+    axes.set_title(words, loc="left", fontweight="bold")
 
 
 def remark(axes: Axes, words: str, loc: Any = "right") -> None:
     axes.set_title(words, loc=loc, fontsize=8.5, color=GREY)
+
+
+def legend_above(axes: Axes, side: str = "right", **more: Any) -> None:
+    """Add a legend above a panel, in line with its title."""
+    where: dict[str, Any] = {"loc": f"lower {side}", "bbox_to_anchor": (side == "right", 1.0)}
+    usual = {"borderaxespad": 0.2, "handlelength": 1.6, "columnspacing": 1.4}
+    axes.legend(**where | usual | more)
+
+
+def brief(name: str, most: int = 18) -> str:
+    """Returns a name of at most so many letters, all of which can be printed."""
+    text = "".join(letter if letter.isprintable() else " " for letter in name)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def keyed(name: str) -> str:
+    """Returns a name for a legend, which leaves out those that begin with an underscore."""
+    return f" {name}" if name.startswith("_") else name
 
 
 def top(*values: Any, least: float = 0.0) -> float:
@@ -154,6 +185,18 @@ def log_ticks(axes: Axes, which: str = "x") -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
+def duration_axis(
+    axes: Axes, which: str, low: float, high: float, ticks: Mapping[int, str]
+) -> None:
+    """Make an axis one of durations, in seconds, logarithmic, with those of the ticks that fit."""
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    getattr(axes, f"set_{which}scale")("log")
+    getattr(axes, f"set_{which}lim")(low, high)
+    axis.set_major_locator(FixedLocator([tick for tick in ticks if low <= tick <= high]))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: ticks.get(round(value), "")))
+    axis.set_minor_locator(NullLocator())
+
+
 def cumulated(values: Floats) -> tuple[Floats, Floats]:
     """Returns the cumulative distribution, as corners of its steps, from 0 to 1. Of many values
     only some are kept, the smallest and the largest among them."""
@@ -165,9 +208,9 @@ def cumulated(values: Floats) -> tuple[Floats, Floats]:
 # -- figures and files
 
 
-def canvas(wide: float, high: float, layout: Any = "constrained") -> Figure:
+def canvas(size: tuple[float, float], layout: Any = "constrained") -> Figure:
     """Returns an empty figure of this size in inches, which no window shows."""
-    figure = Figure(figsize=(wide, high), facecolor="white", layout=layout)
+    figure = Figure(figsize=size, facecolor="white", layout=layout)
     FigureCanvasAgg(figure)
     return figure
 
@@ -178,7 +221,7 @@ def panels_of(
     width_ratios: tuple[float, ...] | None = None, **margins: float,
 ) -> tuple[Figure, Any]:  # fmt: skip
     """Returns a figure of this size in inches, and its panels as an array of rows and columns."""
-    figure = canvas(wide, high, None)
+    figure = canvas((wide, high), None)
     panels = figure.subplots(rows, columns, squeeze=False, height_ratios=height_ratios,
                              width_ratios=width_ratios)  # fmt: skip
     figure.subplots_adjust(**margins)

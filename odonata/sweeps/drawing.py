@@ -29,6 +29,7 @@ from odonata.figures.style import (
     curves,
     dress_small,
     from_zero,
+    keyed,
     log_ticks,
     save,
     style,
@@ -172,7 +173,7 @@ def picture(found: Swept, drawing: Drawing) -> Figure:
     scale = scale_of(drawing.x, ticks)
     turned = not scale.numeric and sum(len(it) + 2 for it in ticks) > LETTERS_PER_INCH * wide
     below = 0.055 * max(map(len, ticks)) if turned else 0.0
-    figure = canvas(wide * columns, (high + below) * rows + 0.4 * bool(drawing.hue))
+    figure = canvas((wide * columns, (high + below) * rows + 0.4 * bool(drawing.hue)))
     panel_of = figure.subplots(rows, columns, squeeze=False).ravel()
     looks = _looks(found, drawing.hue, hues)
     means = _means(found, drawing)
@@ -265,7 +266,7 @@ def _legend(
     figure: Figure, found: Swept, drawing: Drawing, looks: Mapping[str, Any], wide: float
 ) -> None:
     """Say what colours are, and hollow points where there are any."""
-    keys = [Line2D([], [], **look, label=f" {hue}" if hue.startswith("_") else hue)
+    keys = [Line2D([], [], **look, label=keyed(hue))
             for hue, look in looks.items() if drawing.hue]  # fmt: skip
     if any(_misleads(found, drawing, cell) for cell in _means(found, drawing)):
         keys.append(Line2D([], [], marker="o", ls="none", mec=GREY, mfc="white", ms=5,

@@ -112,10 +112,11 @@ class Swept:
         axes that were taken away."""
         return len(self.seeds) * math.prod(map(len, self.averaged.values()))
 
-    def over(self, *names: str) -> Swept:
-        """Returns the same averaged over some axes: they are gone, and a combination is made of the
-        points with all of their values and all seeds, in that order, which are taken as so many
-        independent repetitions."""
+    def over(self, *words: str) -> Swept:
+        """Returns the same averaged over some axes, named as `axis` has them: they are gone, and a
+        combination is made of the points with all of their values and all seeds, in that order,
+        which are taken as so many independent repetitions."""
+        names = {self.axis(word) for word in words}
         left = {name: labels for name, labels in self.axes.items() if name not in names}
         taken = [name for name in self.axes if name in names]
         by_labels = dict(zip(self.combinations, range(len(self.combinations)), strict=True))
