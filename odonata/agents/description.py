@@ -30,6 +30,14 @@ from topology.settings import setting, settings_of
 EJECTION_BUFFER = 16384
 FORWARDINGS, VCS = ("cut-through", "flit", "store"), ("hops", "one")
 SIGHTS, DUPLEXES = ("far", "output"), ("full", "half")
+MOST_SEED = 2**63 - 1
+SEEDED = ("placement", "mapping", "traffic")
+"""What may have a seed of its own."""
+
+
+def _own_seed(what: str, about: str) -> Any:
+    return setting(None, "whole", about, section="run", name=f"seed.{what}", least=0,
+                   most=MOST_SEED, otherwise="that of run.seed")  # fmt: skip
 
 
 def power_of_two(number: int) -> None:
@@ -140,7 +148,17 @@ class NetworkDescription:
         section="nic", words=DUPLEXES,
     )  # fmt: skip
     seed: int = setting(
-        1, "whole", "Seed of all random numbers.", section="run", least=0, most=2**63 - 1
+        1, "whole", "Seed of all random numbers, but those that have one of their own: "
+        "seed = { others = 7, placement = 3 }.", section="run", least=0, most=MOST_SEED,
+    )  # fmt: skip
+    placement_seed: int | None = _own_seed(
+        "placement", "Seed of what allocation policies draw: on which nodes jobs are."
+    )
+    mapping_seed: int | None = _own_seed(
+        "mapping", "Seed of which task is where among the nodes of its job (jobs.mapping = random)."
+    )
+    traffic_seed: int | None = _own_seed(
+        "traffic", "Seed of what is sent: when, to whom, and on which of several paths."
     )
     workload: Workload | None = None
     dedicated_scheduler: bool = setting(
@@ -240,6 +258,11 @@ class NetworkDescription:
     def crossbar_rate(self) -> int:
         """Returns the picoseconds per byte of a crossbar, times 2**16."""
         return rate_at(self.machine.local.bandwidth * (self.crossbar or 1.0))
+
+    def seed_of(self, what: str) -> int:
+        """Returns the seed of placement, mapping or traffic: its own, or else that of the run."""
+        own: int | None = getattr(self, f"{what}_seed")
+        return self.seed if own is None else own
 
     # -- what is expected of jobs
 

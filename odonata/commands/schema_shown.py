@@ -6,12 +6,16 @@ import textwrap
 from typing import Any
 
 from odonata.experiment.experiment import (
+    BY_PATH,
     NAME_LENGTH,
+    OTHERS,
     REPEATED,
     ROUTER_KEY,
     SECTIONS,
+    SEED,
     SENSITIVITY_KEY,
     SWEEP,
+    is_own_seed,
     needs_jobs,
     of,
 )
@@ -72,9 +76,11 @@ def json_schema() -> dict[str, Any]:
         one: dict[str, Any] = {
             "description": about,
             "type": "object",
-            "properties": {key.name: _property(key) for key in of(section)},
+            "properties": {key.name: _property(key) for key in of(section) if not is_own_seed(key)},
             "additionalProperties": False,
         }
+        if section == "run":
+            one["properties"]["seed"] = _seeds()
         if section == "jobs":
             one["required"] = ["nodes"]
         if section in REPEATED:
@@ -120,6 +126,10 @@ def template() -> str:
             value = ours.get(path, "[]")
             if key in (ROUTER_KEY, SENSITIVITY_KEY):
                 value = quoted(key.default)
+            if is_own_seed(key):  # in place of the line above
+                name, _, what = key.name.partition(".")
+                lines += [*_wrapped(about), f"#   {name} = {{ {OTHERS} = 1, {what} = 1 }}"]
+                continue
             out = out_of_it or ("#" if needs_jobs(key) else "# " if key.how.otherwise else "")
             lines += [*_wrapped(about), f"{out}{key.name} = {value}"]
     return "\n".join(lines) + "\n"
@@ -142,6 +152,16 @@ def _property(key: Key) -> dict[str, Any]:
     if key.default is not None:
         found["default"] = [*key.default] if isinstance(key.default, tuple) else key.default
     return found
+
+
+def _seeds() -> dict[str, Any]:
+    """Returns the property run.seed: a number, or a table of seeds."""
+    one = _property(BY_PATH[SEED])
+    about = {name: one.pop(name) for name in ("description", "default")}
+    own = {key.name.partition(".")[2]: _property(key) for key in of("run") if is_own_seed(key)}
+    table = {"type": "object", "properties": {OTHERS: {**one, **about}, **own}, "minProperties": 1,
+             "additionalProperties": False}  # fmt: skip
+    return {**about, "anyOf": [one, table]}
 
 
 def _accepted(key: Key) -> dict[str, Any]:

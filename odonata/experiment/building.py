@@ -292,7 +292,7 @@ class Building(JobSections):
 
     def _need_jobs(self) -> None:
         """Where there are no jobs, blame the first key of a section that needs them."""
-        for section in ("scheduler", "nic") if not self.sections["jobs"] else ():
+        for section in ("scheduler", "nic", "run") if not self.sections["jobs"] else ():
             ours = [path for path in self.given if path.startswith(f"{section}.")
                     and needs_jobs(self.keys[path])]  # fmt: skip
             if ours:

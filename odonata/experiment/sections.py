@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, make_dataclass
 from typing import Any
 
-from odonata.agents.description import NetworkDescription
+from odonata.agents.description import SEEDED, NetworkDescription
 from odonata.agents.workload import Workload
 from pdes.protocol import PROTOCOLS
 from policies.register import check
@@ -75,6 +75,15 @@ class _Running:
 
 
 RunSettings = _section("RunSettings", "run", NetworkDescription, base=_Running)
+
+
+def seeds_of(run: Any) -> dict[str, int]:
+    """Returns the seeds of [run]: that of all that has none of its own, and those of what may have
+    one."""
+    own = {what: getattr(run, f"{what}_seed") for what in SEEDED}
+    return {"others": run.seed} | {
+        what: run.seed if seed is None else seed for what, seed in own.items()
+    }
 
 
 def _of_network(name: str) -> Any:

@@ -14,13 +14,10 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgba
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import (
-    FixedLocator,
     FuncFormatter,
     MaxNLocator,
     NullLocator,
@@ -40,8 +37,11 @@ from odonata.figures.style import (
     INK,
     ORANGE,
     Floats,
+    canvas,
     cumulated,
     dress,
+    duration_axis,
+    legend_above,
     remark,
     save,
     style,
@@ -75,8 +75,6 @@ TICKS = {1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h", 6 * 3600
 SHORT_TICKS = {1: "1 s", 60: "1 min", 3600: "1 h", 86400: "1 day", 30 * 86400: "30 days"}
 """For narrow panels."""
 COUNTS = partial(MaxNLocator, 7, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10])
-LEGEND: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.2,
-                          "handlelength": 1.6, "columnspacing": 1.4}  # fmt: skip
 
 
 # -- over time
@@ -212,7 +210,7 @@ def spread(schedule: Schedule, panels: Sequence[Axes]) -> None:
                       f"fewest {facts[f'fewest_{name}_per_job'] or 0:.3g}", "left")  # fmt: skip
         clock.dress(axes, label=name == "routers")
     panels[0].tick_params("x", labelbottom=False)
-    panels[0].legend(ncols=2, **LEGEND)
+    legend_above(panels[0], ncols=2)
 
 
 def _per_job(clock: Clock, found: Fragmentation, sums: Whole) -> tuple[Floats, Floats]:
@@ -261,7 +259,7 @@ def waits_by_size(schedule: Schedule, axes: Axes) -> None:
             Line2D([], [], marker="s", ls="", mfc="none", mec=INK, label="middle half"),
             Line2D([], [], marker="o", ls="", ms=3, mew=0, color=BLUE, alpha=0.6,
                    label="a job" if len(at) == len(done) else "a job (a sample)")]  # fmt: skip
-    axes.legend(handles=keys, ncols=3, **LEGEND)
+    legend_above(axes, handles=keys, ncols=3)
 
 
 def distributions(schedule: Schedule, panels: Sequence[Axes], narrow: bool = False) -> None:
@@ -316,15 +314,9 @@ def _duration_axis(
 ) -> None:
     """Make an axis one of durations, logarithmic, with room for these and what it had."""
     axis = axes.xaxis if which == "x" else axes.yaxis
-    limits = getattr(axes, f"get_{which}lim")
-    before = limits()[1] if axis.get_scale() == "log" else 0.0
-    getattr(axes, f"set_{which}scale")("log")
+    before = axis.get_view_interval()[1] if axis.get_scale() == "log" else 0.0
     most = max(before, float(seconds.max(initial=10.0)) * 1.4)
-    getattr(axes, f"set_{which}lim")(SHORTEST_S * 0.8, most)
-    shown = [tick for tick in ticks if tick <= most]
-    axis.set_major_locator(FixedLocator(shown))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: ticks.get(round(value), "")))
-    axis.set_minor_locator(NullLocator())
+    duration_axis(axes, which, SHORTEST_S * 0.8, most, ticks)
 
 
 # -- all of them
@@ -381,9 +373,7 @@ def write_overview(schedule: Schedule, path: Path, watts: power.Watts | None = N
     inches = {"over time": 5.3, "power": 4.0 * powered, "jobs": 3.5, "spread": 4.4 * placed}
     shown = {name: high for name, high in inches.items() if high}
     with style():
-        figure = Figure(figsize=(12.0, sum(shown.values())), facecolor="white",
-                        layout="constrained")  # fmt: skip
-        FigureCanvasAgg(figure)
+        figure = canvas((12.0, sum(shown.values())))
         made: Any = figure.subfigures(len(shown), 1, height_ratios=[*shown.values()])
         parts = dict(zip(shown, made, strict=True))
         over_time(schedule, parts["over time"].subplots(2, 1))

@@ -18,10 +18,10 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from odonata.experiment.experiment import Experiment, JobExperiment
+from odonata.experiment.experiment import SEED, Experiment, JobExperiment
 from odonata.experiment.reading import load, text_of, tree_of, with_included
 from odonata.study.contract import Case
-from odonata.sweeps.axes import SEED, Axis, Wanted, key_of, merged, number_of, of_file
+from odonata.sweeps.axes import Axis, Wanted, key_of, merged, number_of, of_file
 from pdes.errors import Refused
 
 AnyExperiment = Experiment | JobExperiment

@@ -83,12 +83,17 @@ def notes(found: Swept, baseline: Baseline | None) -> list[str]:
     same = found.combinations_alike
     alike = len(same) == len(found.combinations)
     lines = [f"One seed: there are no intervals; {ADVICE[found.seeded]}"]
+    over = repetitions(found)
     if alike:
-        lines = [f"All {len(found.seeds)} seeds give the same run everywhere: nothing random "
+        lines = [f"All {over} give the same run everywhere: nothing random "
                  f"decides it, and ± 0 says nothing about other runs. {INSTEAD}"]  # fmt: skip
-    elif len(found.seeds) > 1:
+    elif found.repetitions > 1:
         lines = [f"± is half of the {100 * found.confidence:.4g} % confidence interval of the mean "
-                 f"over {len(found.seeds)} seeds ({how})."]  # fmt: skip
+                 f"over {over} ({how})."]  # fmt: skip
+    if found.averaged and found.combinations_twice:
+        lines.append(f"At {found.combinations_twice:,} of {len(found.combinations):,} combinations "
+                     "some of these runs are the same to the last bit: intervals take them as "
+                     "independent, and are too narrow there.")  # fmt: skip
     if baseline:
         lines.append(
             f"× {baseline.label}: the mean ratio to {baseline.axis}={baseline.label}, "
@@ -102,6 +107,14 @@ def notes(found: Swept, baseline: Baseline | None) -> list[str]:
     if found.missing:
         lines.append(f"INCOMPLETE: {found.missing:,} of {len(found.keys):,} points are missing.")
     return lines + [f"failed: {line}" for line in found.failures]
+
+
+def repetitions(found: Swept) -> str:
+    """Returns of what means are: "5 seeds and 3 values of run.seed.placement (15 runs)"."""
+    count = len(found.seeds)
+    words = [f"{count} seed{'s' * (count > 1)}"]
+    words += [f"{len(labels)} values of {name}" for name, labels in found.averaged.items()]
+    return " and ".join(words) + f" ({found.repetitions:,} runs)" * bool(found.averaged)
 
 
 def _marks(found: Swept) -> Iterator[str]:
