@@ -1,5 +1,5 @@
-"""Simulated starts beside recorded ones: does a discipline make the jobs of a trace wait as the real
-scheduler did?
+"""Simulated starts beside recorded ones: does a discipline make the jobs of a trace wait as long as
+they did on the real machine?
 
 The recorded schedule is one like any other, so all measures and figures apply to it. Waits are
 compared job by job, over the jobs of which a wait is recorded. Every error is simulated less
@@ -22,8 +22,8 @@ from odonata.jobs.schedule import FINISHED, Schedule
 from odonata.results.schedule_measures import size_classes
 from odonata.results.schedule_series import binned, steps, until_us
 from odonata.results.statistics import Interval, moving_block
-from odonata.traces.windows import WEEK_US
 from odonata.traces.trace import SECOND, UNKNOWN, Trace, Whole
+from odonata.traces.windows import WEEK_US
 from pdes.errors import Refused
 
 Floats = npt.NDArray[np.float64]
@@ -95,13 +95,16 @@ def recorded(trace: Trace, nodes: int) -> Schedule:
     known = trace.wait_us != UNKNOWN
     if not known.any():
         raise Refused(f"{trace.name}: no wait times are recorded, so there is nothing to compare "
-                      "with: field 3 of SWF has them, Start of sacct, delays of the Karelian CSV")  # fmt: skip
+                      "with: SWF has them in field 3, sacct in Start, the Karelian CSV in delays"
+                      )  # fmt: skip
     trace = trace.where(known, trace.account.but({NO_WAIT: int((~known).sum())}))
     start = trace.submit_us + trace.wait_us
     end = start + trace.run_us
     order = np.argsort(start, kind="stable")
     state = np.full(len(trace), FINISHED, np.int8)
-    return Schedule(trace, nodes, int(end.max()), state, start, end, order, start[order], end[order])
+    return Schedule(
+        trace, nodes, int(end.max()), state, start, end, order, start[order], end[order]
+    )
 
 
 def reproduction(
@@ -116,7 +119,8 @@ def reproduction(
                         & (trace.submit_us >= begin) & (trace.submit_us <= end))  # fmt: skip
     if not len(at):
         raise Refused(f"{trace.name}: no job with a recorded wait is left to be compared; its jobs "
-                      f"are submitted within {trace.span_us / SECOND:,.0f} s (--warmup, --cooldown)")  # fmt: skip
+                      f"are submitted within {trace.span_us / SECOND:,.0f} s (--warmup, --cooldown)"
+                      )  # fmt: skip
     waits = np.stack([trace.wait_us[at], simulated.start_us[at] - trace.submit_us[at]]) / SECOND
     week = (trace.submit_us[at] - begin) // WEEK_US
     weeks = int(week[-1]) + 1

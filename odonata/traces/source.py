@@ -64,8 +64,8 @@ class Source:
         most=MOST_LOAD, none="as it is",
     )  # fmt: skip
     resample_ps: int | None = setting(
-        None, "time", "The weeks of the file drawn anew, in blocks of this length, such as \"7 d\": "
-        "another trace with every seed, so that seeds are repetitions.", none="none",
+        None, "time", "The weeks of the file drawn anew, in blocks of this length, as 7 d: another "
+        "trace with every seed, so that seeds are repetitions.", none="none",
     )  # fmt: skip
     scale_sizes: bool = setting(
         False, "flag", "Scale sizes of jobs from the trace's own machine to this one's nodes."

@@ -32,9 +32,9 @@ def resampled(trace: Trace, block_us: int, seed: int) -> Trace:
     begin = begin if begin >= WEEK_US else 0
     weeks = (int(trace.submit_us[-1]) - begin) // WEEK_US
     if weeks < LEAST_WEEKS or block_us > weeks * WEEK_US:
-        raise Refused(f"{trace.name}: it has {weeks:,} whole weeks, from which no blocks of "
-                      f"{block_us / DAY_US:g} d can be drawn: at least {LEAST_WEEKS} weeks, and no "
-                      "less than a block, are needed")  # fmt: skip
+        raise Refused(f"{trace.name}: blocks of {block_us / DAY_US:g} d are drawn from its whole "
+                      f"weeks, of which there are {weeks:,}: at least {LEAST_WEEKS} are needed, "
+                      "and a block is no longer than all of them")  # fmt: skip
     length, times = weeks * WEEK_US, trace.submit_us - begin
     to = np.arange(0, length, block_us)
     drawn = np.random.default_rng(seed).integers(0, weeks, len(to))
