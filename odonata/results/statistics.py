@@ -1,10 +1,13 @@
-"""Means of independent runs, their confidence intervals, and which differences are significant.
+"""Means of runs, their confidence intervals, and which differences are significant.
 
 Runs that differ only in their seed are a sample. `interval` gives the mean of a figure over them,
 and limits between which the true mean is with this confidence: Student's t, which is exact where
 values are normally distributed and good where they are means over many packets; or the bootstrap
 (bias-corrected and accelerated, Efron 1987), which assumes no distribution but is too narrow for
 fewer than some twenty values.
+
+Runs of replicates of one trace (`odonata.traces.windows`) are not independent: they tell how far
+the figure of that trace may be from the truth, and their own spread is the interval.
 """
 
 from __future__ import annotations
@@ -18,6 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 METHODS = ("t", "bootstrap")
+"""How the interval of a mean of independent runs is computed."""
+RESAMPLED = "resampled"
+"""The interval of a figure that replicates of one trace have (`trace.resample`)."""
 RESAMPLES = 10_000
 SEED = 20_210_517
 """The seed of the bootstrap: the same values have the same interval."""
@@ -83,6 +89,8 @@ def _interval(values: tuple[float | None, ...], confidence: float, method: str) 
         return Interval(float(found[0]), float(found[0]), float(found[0]), len(found))
     if method == "bootstrap":
         return Interval(mean, *_bootstrapped(found, confidence), len(found))
+    if method == RESAMPLED:
+        return Interval(mean, *_of_replicates(found, confidence), len(found))
     half = _quantile(len(found) - 1, confidence) * _standard_error(found)
     return Interval(mean, mean - half, mean + half, len(found))
 
@@ -165,6 +173,17 @@ def _quantile(freedom: float, confidence: float) -> float:
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, (1 + confidence) / 2))
+
+
+def _of_replicates(values: Floats, confidence: float) -> tuple[float, float]:
+    """Returns limits that are as far apart as replicates of a trace are spread: this spread is the
+    standard error of the trace's own figure (Künsch 1989), and does not become less with more of
+    them. Of figures above 0 it is that of logarithms, as waits err by a factor and not by a sum."""
+    positive = bool((values > 0).all())
+    scale = np.log(values) if positive else values
+    half = _quantile(len(values) - 1, confidence) * float(scale.std(ddof=1))
+    low, high = float(scale.mean()) - half, float(scale.mean()) + half
+    return (math.exp(low), math.exp(high)) if positive else (low, high)
 
 
 def _bootstrapped(values: Floats, confidence: float) -> tuple[float, float]:

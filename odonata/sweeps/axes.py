@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from odonata.experiment.experiment import SECTIONS, SWEEP
 from odonata.experiment.keys import quoted
 from odonata.experiment.values import from_shell, plain, show
-from odonata.results.statistics import CONFIDENCE, METHODS
+from odonata.results.statistics import CONFIDENCE, METHODS, RESAMPLED
 from pdes.errors import Refused
 
 MOST_VALUES = 10_000
@@ -64,7 +64,8 @@ class Wanted:
     figures: tuple[str, ...] = ()
     against: str = ""
     plot: str = ""
-    interval: str = METHODS[0]
+    interval: str = ""
+    """"": that of Student's t or, where seeds are replicates of a trace, their spread."""
     confidence: float = CONFIDENCE
 
 
@@ -113,7 +114,7 @@ def fits(name: str, value: Any) -> bool:
     if name == "figures":
         return isinstance(value, list) and all(isinstance(item, str) for item in value)
     if name == "interval":
-        return value in METHODS
+        return value in (*METHODS, RESAMPLED)
     if name == "confidence":
         return isinstance(value, float) and 0 < value < 1
     return isinstance(value, str)
