@@ -90,7 +90,7 @@ def _interval(values: tuple[float | None, ...], confidence: float, method: str) 
     if method == "bootstrap":
         return Interval(mean, *_bootstrapped(found, confidence), len(found))
     if method == RESAMPLED:
-        return Interval(mean, *_of_replicates(found, confidence), len(found))
+        return Interval(mean, *_of_spread(found, len(found) - 1, confidence), len(found))
     half = _quantile(len(found) - 1, confidence) * _standard_error(found)
     return Interval(mean, mean - half, mean + half, len(found))
 
@@ -146,7 +146,7 @@ def moving_block(
     & Romano 1992). A block has as many parts as the cube root of `count`, which is best for a
     variance (Hall, Horowitz & Jing 1995). An interval is as wide as the spread of what is drawn
     times the quantile of Student's t, with one degree of freedom less than there are blocks. With
-    fewer than four parts there is none.
+    fewer than four parts there is none, nor for what most draws do not have.
     """
     found = statistic(np.ones(count, np.int64))
     if count < 4:
@@ -155,9 +155,14 @@ def moving_block(
     begins = np.random.default_rng(SEED).integers(0, count, (DRAWS, -(-count // length)))
     parts = (begins[:, :, None] + np.arange(length)).reshape(DRAWS, -1)[:, :count] % count
     drawn = np.array([statistic(np.bincount(row, minlength=count)) for row in parts])
-    half = _quantile(count / length - 1, confidence) * np.nanstd(drawn, axis=0, ddof=1)
-    return [Interval(float(value), float(value - by), float(value + by), count)
-            for value, by in zip(found, half, strict=True)]  # fmt: skip
+    made = []
+    for value, column in zip(found.tolist(), drawn.T, strict=True):
+        of = known(column)
+        limits = (math.nan, math.nan)
+        if len(of) > DRAWS / 2 and not math.isnan(value):
+            limits = _of_spread(of, count / length - 1, confidence, value)
+        made.append(Interval(value, *limits, count))
+    return made
 
 
 def _is(value: float | None) -> bool:
@@ -175,14 +180,21 @@ def _quantile(freedom: float, confidence: float) -> float:
     return float(stdtrit(freedom, (1 + confidence) / 2))
 
 
-def _of_replicates(values: Floats, confidence: float) -> tuple[float, float]:
-    """Returns limits that are as far apart as replicates of a trace are spread: this spread is the
-    standard error of the trace's own figure (Künsch 1989), and does not become less with more of
-    them. Of figures above 0 it is that of logarithms, as waits err by a factor and not by a sum."""
-    positive = bool((values > 0).all())
+def _of_spread(
+    values: Floats, freedom: float, confidence: float, centre: float | None = None
+) -> tuple[float, float]:
+    """Returns limits about a figure, or about the mean of these values of it, which were drawn anew
+    from the same data: their spread is the standard error of the figure (Künsch 1989), and does not
+    become less with more of them. Of figures above 0 it is that of logarithms, as waits err by a
+    factor and not by a sum."""
+    positive = bool((values > 0).all() and (centre is None or centre > 0))
     scale = np.log(values) if positive else values
-    half = _quantile(len(values) - 1, confidence) * float(scale.std(ddof=1))
-    low, high = float(scale.mean()) - half, float(scale.mean()) + half
+    if centre is None:
+        centre = float(scale.mean())
+    elif positive:
+        centre = math.log(centre)
+    half = _quantile(freedom, confidence) * float(scale.std(ddof=1))
+    low, high = centre - half, centre + half
     return (math.exp(low), math.exp(high)) if positive else (low, high)
 
 
