@@ -123,6 +123,9 @@ def _method(asked: str, replicates: set[bool]) -> str:
         raise Refused("trace.resample: at some combinations a seed is a replicate of the trace, "
                       "and at others it is not: sweep them apart")  # fmt: skip
     if True not in replicates:
+        if asked == RESAMPLED:
+            raise Refused(f"interval = {asked}: of replicates of a trace, and seeds are none: give "
+                          "trace.resample, as 7 d, or leave it out")  # fmt: skip
         return asked or METHODS[0]
     if asked not in ("", RESAMPLED):
         raise Refused(f"interval = {asked}: of independent runs, while with trace.resample seeds "

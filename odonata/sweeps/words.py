@@ -17,9 +17,9 @@ not."""
 
 
 INSTEAD = (
-    "The weeks of a trace can be drawn anew with every seed (--set trace.resample=7d --seeds 20); "
-    "else vary what ought not to matter, such as its load (trace.load), or the seed of a model of "
-    "jobs."
+    "With trace.resample every seed has the weeks of a file's trace drawn anew. Else vary what "
+    "ought not to matter, such as its load (trace.load) or which part of it is taken (trace.first; "
+    "odonata trace --from --to), or the seed of a model of jobs."
 )
 """How to learn how far a difference holds where nothing is random."""
 ADVICE = {

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,6 +14,15 @@ from odonata.traces.source import Source
 from odonata.traces.trace import Trace
 from odonata.traces.windows import DAY_US, WEEK_US, resampled
 from pdes.errors import Refused
+
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+
+
+@pytest.fixture
+def experiment(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The script that tries intervals on traces whose true means are known."""
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    return importlib.import_module("trace_intervals")
 
 
 @pytest.fixture(scope="module")
@@ -90,3 +103,27 @@ def test_what_cannot_be_drawn_is_refused(trace: Trace) -> None:
         Source(model="lublin", resample_ps=7 * 86400 * 10**12)
     with pytest.raises(Refused, match=r"resample = 0.0.*: at least 1 h"):
         Source(file="a.swf", resample_ps=10**12)
+
+
+def test_intervals_of_replicates_have_the_true_mean_and_those_of_their_mean_have_not(
+    experiment: Any,
+) -> None:
+    case = experiment.Case("poisson", 0.6, weeks=16, traces=24, replicates=6)
+    truth, parts, widths = experiment.covered(case)
+    assert truth[2] == pytest.approx(0.6, rel=0.02)
+    assert all(experiment.allowed(part, 24) for part in parts)
+    assert parts.mean() >= 0.9
+    assert (widths < 0.5).all()
+    _, too_few, _ = experiment.covered(case, "t")  # more replicates would make it worse
+    assert too_few.max() < 0.75
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("model", "load", "weeks"), [("poisson", 0.85, 26), ("lublin", 0.6, 26), ("lublin", 0.75, 52)]
+)
+def test_nine_to_ten_of_ten_intervals_have_the_true_mean(
+    experiment: Any, model: str, load: float, weeks: int
+) -> None:
+    _, parts, _ = experiment.covered(experiment.Case(model, load, weeks, traces=60, replicates=10))
+    assert all(experiment.allowed(part, 60) for part in parts)
