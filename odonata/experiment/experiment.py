@@ -254,6 +254,10 @@ class JobExperiment(Described):
         logs = ("starts", "ends", "placements") if self.machine else ("starts", "ends")
         return ("system", "jobs"), logs
 
+    @property
+    def replicates(self) -> bool:
+        return self.trace.resample_ps is not None
+
     def has(self, key: Key) -> bool:
         placing = self.machine is not None or key.name != "allocation"
         return placing and key.name in OF_JOB_RUNS.get(key.section, (key.name,))

@@ -14,19 +14,19 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from odonata.figures.clock import Clock, clock_of
-from odonata.figures.machine import check_name
-from odonata.figures.network import (
+from odonata.figures.schedule import SHORTEST_S, duration_axis, wait_curve
+from odonata.figures.style import (
     DASHES,
     INK,
     RUN_COLOURS,
     Floats,
+    check_name,
     dress,
     remark,
     save,
     style,
     thousands,
 )
-from odonata.figures.schedule import SHORTEST_S, duration_axis, wait_curve
 from odonata.jobs.schedule import Schedule
 from odonata.results.recorded import NAME, Reproduction, recorded
 from odonata.results.schedule_series import binned, steps
@@ -60,7 +60,7 @@ def draw_reproductions(
         figure.suptitle(f"{real.trace.name}: recorded and simulated waits of "
                         f"{len(real.trace):,} jobs", x=0.01, ha="left", weight="bold")  # fmt: skip
         waits.legend(loc="lower right")
-        save(figure, path, path.suffix.lstrip(".").lower())
+        save(figure, path)
 
 
 def _first(schedules: Mapping[str, Schedule]) -> tuple[Any, int]:

@@ -104,7 +104,7 @@ def difference(
 ) -> Interval:
     """Returns the mean of `second` less that of `first`, and its interval. `paired` values, one of
     each at the same place, are of runs with the same seed: what both have in common cancels out.
-    Others are compared as Welch does, whatever the method."""
+    Others are compared as Welch does; the spread of replicates is their standard error."""
     if paired:
         pairs = [(a, b) for a, b in zip(first, second, strict=True) if _is(a) and _is(b)]
         return interval([b - a for a, b in pairs], confidence, method)  # type: ignore[operator]
@@ -114,7 +114,8 @@ def difference(
     apart = float(other.mean() - one.mean())
     if len(one) < 2 or len(other) < 2:
         return Interval(apart, math.nan, math.nan, min(len(one), len(other)))
-    a, b = _standard_error(one) ** 2, _standard_error(other) ** 2
+    a, b = (_standard_error(of) ** 2 * (len(of) if method == RESAMPLED else 1)
+            for of in (one, other))  # fmt: skip
     if a + b == 0:
         return Interval(apart, apart, apart, min(len(one), len(other)))
     part = a / (a + b)

@@ -207,18 +207,13 @@ def _points(
             points.append(Point(str(file), changes, plugins, labels, names, seed, identity))
         variants.setdefault(compiled_for(made), points[-1])
         drawn.add(seed_decides(made))
-        replicates.add(of_replicates(made))
+        replicates.add(made.replicates)
     if problems:
         more = len(problems) - MOST_PROBLEMS
         lines = [*problems][:MOST_PROBLEMS] + [f"and {more:,} more problems"] * (more > 0)
         raise Refused("\n".join(lines))
     seeded = True if True in drawn else None if None in drawn else False
     return tuple(points), tuple(variants.values()), seeded, replicates
-
-
-def of_replicates(made: AnyExperiment) -> bool:
-    """Tells whether experiments that differ only in their seed simulate replicates of one trace."""
-    return isinstance(made, JobExperiment) and made.trace.resample_ps is not None
 
 
 def seed_decides(made: AnyExperiment) -> bool | None:
@@ -228,7 +223,7 @@ def seed_decides(made: AnyExperiment) -> bool | None:
     tell."""
     if not isinstance(made, JobExperiment):
         return True if made.traffic else None
-    if made.trace.model is not None or of_replicates(made):
+    if made.trace.model is not None or made.replicates:
         return True
     return False if made.machine is None and made.power is None else None
 

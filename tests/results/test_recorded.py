@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -170,3 +173,23 @@ def test_a_real_trace_is_compared(name: str, nodes: int) -> None:
 
 def _mean_wait_s(trace: Trace) -> float:
     return float(trace.wait_us[trace.wait_us >= 0].mean()) / SECOND
+
+
+def test_the_command_compares_with_what_was_recorded(
+    go: Callable[..., str], odonata: Callable[..., Any], tmp_path: Path
+) -> None:
+    """With jobs of a day that need the whole machine: the real one waited an hour longer."""
+    rows = [(n, n * 86400, 3600 if n > 1 else 0, 43200) for n in range(1, 40)]
+    lines = [f"{n} {at} {wait} {run} 4 0 0 4 {run} 0 1 1 1 1 1 1 0 0" for n, at, wait, run in rows]
+    (tmp_path / "a.swf").write_text("\n".join(["; MaxProcs: 4", *lines]))
+    asked = "schedule", "a.swf", "--scheduling", "fcfs,easy", "--recorded"
+    said = go(*asked, "--plot", "a.png")
+    assert "-58.5 min" in said
+    assert (tmp_path / "a.png").stat().st_size > 1000
+    facts = json.loads(go(*asked, "--json"))["runs"][1]["recorded"]
+    assert facts["mean"]["recorded_s"] == pytest.approx(3600 * 38 / 39)
+    assert facts["mean"]["simulated_s"] == 0
+    assert facts["weeks"] == 6
+    refused = odonata(*asked, "--load", "0.5")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "--recorded has nothing to compare with" in refused.stderr

@@ -124,6 +124,8 @@ def test_the_interval_of_replicates_is_their_spread_however_many_there_are() -> 
     apart = difference(drawn[:20], drawn[20:40], paired=True, method=RESAMPLED)
     signed = drawn[20:40] - drawn[:20]
     assert apart.half == pytest.approx(stats.t.ppf(0.975, 19) * signed.std(ddof=1))
+    alone = difference(drawn[:20], drawn[20:400], paired=False, method=RESAMPLED)
+    assert alone.half > difference(drawn[:20], drawn[20:400], paired=False).half * 4
     assert interval([4.0] * 5, method=RESAMPLED) == Interval(4.0, 4.0, 4.0, 5)
 
 
