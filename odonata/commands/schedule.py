@@ -224,17 +224,16 @@ def schedule(
         return
     from odonata.results.recorded import reproduction
 
-    some = runs if recorded else ()
-    beside = {one.label: reproduction(one.schedule, **cut) for one in some}
+    beside = {it.label: reproduction(it.schedule, **cut) for it in runs if recorded}
     write_files(runs, csv, swf, None if beside else plot)
     if beside and plot is not None:
         from odonata.figures.recorded import draw_reproductions
 
-        draw_reproductions({one.label: one.schedule for one in runs}, beside, plot)
+        draw_reproductions({it.label: it.schedule for it in runs}, beside, plot)
     if as_json:
         facts = [one.facts() for one in runs]
-        for one in facts if beside else ():
-            one["recorded"] = beside[one["label"]].facts()
+        for known in facts if beside else ():
+            known["recorded"] = beside[known["label"]].facts()
         print_json(facts[0] if len(facts) == 1 else {"runs": facts})
     else:
         show(runs, by, beside)

@@ -199,8 +199,8 @@ def change(group: Group, base: Group, path: str) -> Change:
     first, second = (dict(zip(it.seeds, it.values(path), strict=True)) for it in (base, group))
     common = [seed for seed in first if seed in second]
     paired = len(common) > 1
-    values = ([of[it] for it in (common if paired else of)] for of in (first, second))
-    apart = difference(*values, paired, method=group.method)
+    ones, others = ([of[it] for it in (common if paired else of)] for of in (first, second))
+    apart = difference(ones, others, paired, method=group.method)
     return Change(part, None if math.isnan(apart.low) else apart.excludes_zero)
 
 

@@ -89,6 +89,12 @@ class Described(ABC):
         return True
 
     @property
+    def replicates(self) -> bool:
+        """Tells whether experiments that differ from it only in their seed simulate replicates of
+        one trace, and are no independent runs."""
+        return False
+
+    @property
     @abstractmethod
     def facets(self) -> tuple[str, ...]:
         """Returns what is simulated, of network, jobs, power and market."""

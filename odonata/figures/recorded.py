@@ -46,7 +46,8 @@ def draw_reproductions(
     with style():
         figure = Figure(figsize=(12.0, 9.0), facecolor="white", layout="constrained")
         FigureCanvasAgg(figure)
-        above, below = figure.subfigures(2, 1, height_ratios=[5, 4])
+        parts: Any = figure.subfigures(2, 1, height_ratios=[5, 4])
+        above, below = parts
         waits, quantiles, sizes = above.subplots(1, 3)
         weeks, used = below.subplots(2, 1)
         real = recorded(*_first(schedules))
