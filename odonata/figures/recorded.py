@@ -124,9 +124,9 @@ def _weeks(axes: Axes, found: Mapping[str, Reproduction], looks: Mapping[str, An
     for at, (name, one) in enumerate(found.items()):
         x = [int(it.name) for it in one.by_week]
         if at == 0:
-            real = [(it.recorded_s or 0) / HOUR_S for it in one.by_week]
+            real = [it.recorded_s / HOUR_S for it in one.by_week]
             axes.step(x, real, where="mid", **RECORDED)
-        made = [(it.simulated_s or 0) / HOUR_S for it in one.by_week]
+        made = [it.simulated_s / HOUR_S for it in one.by_week]
         axes.step(x, made, where="mid", **looks[name])
     axes.set_ylim(0)
     axes.set_xlabel("week of submission")

@@ -40,12 +40,12 @@ HOUR_US = 3600 * SECOND
 @dataclass(frozen=True)
 class Beside:
     """A wait of the recorded schedule and of the simulated one, in s, and by how much the latter is
-    longer; None where no job is of this kind."""
+    longer."""
 
     name: str
     jobs: int
-    recorded_s: float | None
-    simulated_s: float | None
+    recorded_s: float
+    simulated_s: float
     error_s: Interval | None = None
     """None where there are no repetitions, as of a single week."""
 
@@ -129,14 +129,14 @@ def reproduction(
     every = moving_block(compared.figures, weeks, confidence)
     mean, ratio, absolute, ks, correlation, ranks, *rest = every
     of_parts, of_sizes = rest[: len(PARTS)], rest[len(PARTS) :]
-    parts = [*zip(*(_weighted_quantiles(np.sort(it), np.ones(len(at))) for it in waits),
-                  strict=True)]  # fmt: skip
+    first, second = waits.mean(axis=1).tolist()
+    quantiles = (_weighted_quantiles(it, np.ones(len(at))).tolist() for it in compared.sorted)
     used, error = _in_use((real, simulated), begin, min(end, until_us(simulated)))
     return Reproduction(
-        len(at), weeks, Beside("mean", len(at), *map(float, waits.mean(axis=1)), mean), ratio, ks,
-        correlation, ranks, absolute,
-        tuple(Beside(f"{part:.0%}", len(at), *map(float, both), it)
-              for part, both, it in zip(PARTS, parts, of_parts, strict=True)),
+        len(at), weeks, Beside("mean", len(at), first, second, mean), ratio, ks, correlation, ranks,
+        absolute,
+        tuple(Beside(f"{part:.0%}", len(at), real_s, made_s, it)
+              for part, real_s, made_s, it in zip(PARTS, *quantiles, of_parts, strict=True)),
         compared.by(names, sizes[at], of_sizes),
         compared.by([f"{number + 1}" for number in range(weeks)], week),
         *used, error,
@@ -181,11 +181,12 @@ class _Compared:
     ) -> tuple[Beside, ...]:
         """Returns the mean waits of classes of jobs; those without jobs are left out."""
         count = np.bincount(classes, minlength=len(names))
-        sums = [np.bincount(classes, of, len(names)) for of in self.waits]
+        real, made = (np.bincount(classes, of, len(names)) / np.maximum(count, 1)
+                      for of in self.waits)  # fmt: skip
         return tuple(
-            Beside(name, int(count[i]), *(float(of[i] / count[i]) for of in sums),
-                   errors[i] if errors else None)
-            for i, name in enumerate(names) if count[i]
+            Beside(name, jobs, real_s, made_s, errors[i] if errors else None)
+            for i, (name, jobs, real_s, made_s) in enumerate(
+                zip(names, count.tolist(), real.tolist(), made.tolist(), strict=True)) if jobs
         )  # fmt: skip
 
 
