@@ -60,12 +60,14 @@ class Case(NamedTuple):
 
 def long_trace(case: Case) -> Trace:
     """Returns the jobs of all traces, one after the other."""
-    jobs = case.weeks * case.traces * PER_WEEK
     if case.model == "poisson":
+        jobs = round(1.02 * case.weeks * case.traces * PER_WEEK)
         sizes = powers_of_two(NODES)
         mean_s = case.load * NODES * WEEK_US / SECOND / (sizes.mean * PER_WEEK)
         return poisson(jobs, NODES, load=case.load, seed=case.seed, sizes=sizes,
                        runs=Exponential(mean_s))  # fmt: skip
+    few = lublin(10_000, NODES, load=case.load, seed=case.seed)
+    jobs = round(1.02 * case.weeks * case.traces * len(few) * WEEK_US / few.span_us)
     made = lublin(jobs, NODES, load=case.load, seed=case.seed)
     passed = np.cumsum([0.0, *[WEEKDAY] * 5, *[WEEKEND] * 2])
     week, rest = np.divmod(made.submit_us, WEEK_US)
