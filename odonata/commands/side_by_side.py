@@ -28,7 +28,7 @@ from odonata.results.register import (
     misleads,
 )
 from odonata.results.run import INCOMPLETE, Run
-from odonata.results.statistics import Interval, difference, interval
+from odonata.results.statistics import METHODS, RESAMPLED, Interval, difference, interval
 from odonata.results.summary_rows import simulated_text, still
 
 if TYPE_CHECKING:
@@ -76,8 +76,13 @@ class Group:
     def values(self, path: str) -> list[float | None]:
         return [column.values.get(path) for column in self.columns]
 
+    @property
+    def method(self) -> str:
+        """Returns how its intervals are computed."""
+        return RESAMPLED if self.columns[0].run.experiment.replicates else METHODS[0]
+
     def mean(self, path: str) -> Interval:
-        return interval(self.values(path))
+        return interval(self.values(path), method=self.method)
 
     def mark(self, path: str) -> str:
         """Returns what stands behind a figure that is not of a steady state, in any of its runs."""
@@ -199,10 +204,9 @@ def change(group: Group, base: Group, path: str) -> Change:
         return Change(part, None)
     first, second = (dict(zip(it.every_seed, it.values(path), strict=True)) for it in (base, group))
     common = [seed for seed in first if seed in second]
-    if len(common) > 1:
-        apart = difference([first[it] for it in common], [second[it] for it in common], True)
-    else:
-        apart = difference([*first.values()], [*second.values()], False)
+    paired = len(common) > 1
+    ones, others = ([of[it] for it in (common if paired else of)] for of in (first, second))
+    apart = difference(ones, others, paired, method=group.method)
     return Change(part, None if math.isnan(apart.low) else apart.excludes_zero)
 
 

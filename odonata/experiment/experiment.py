@@ -97,6 +97,12 @@ class Described(ABC):
         return True
 
     @property
+    def replicates(self) -> bool:
+        """Tells whether experiments that differ from it only in their seed simulate replicates of
+        one trace, and are no independent runs."""
+        return False
+
+    @property
     @abstractmethod
     def facets(self) -> tuple[str, ...]:
         """Returns what is simulated, of network, jobs, power and market."""
@@ -262,6 +268,10 @@ class JobExperiment(Described):
             return (*self.model().tables(1),), (*self.model().logs(),)
         logs = ("starts", "ends", "placements") if self.machine else ("starts", "ends")
         return ("system", "jobs"), logs
+
+    @property
+    def replicates(self) -> bool:
+        return self.trace.resample_ps is not None
 
     def has(self, key: Key) -> bool:
         placing = self.machine is not None or key.name != "allocation"

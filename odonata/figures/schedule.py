@@ -7,7 +7,7 @@ all for which a schedule has something.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -251,7 +251,7 @@ def waits_by_size(schedule: Schedule, axes: Axes) -> None:
     axes.tick_params("x", length=0)
     axes.set_xlim(-0.6, len(there) - 0.4)
     axes.set_xlabel("nodes of a job, and how many such jobs are done")
-    _duration_axis(axes, "y", waits)
+    duration_axis(axes, "y", waits)
     axes.set_ylabel("wait")
     dress(axes)
     axes.grid(visible=False, axis="x")
@@ -284,7 +284,7 @@ def distributions(schedule: Schedule, panels: Sequence[Axes], narrow: bool = Fal
 
 def wait_curve(axes: Axes, waits: Floats, look: dict[str, Any], narrow: bool = False) -> None:
     _curve(axes, waits, look)
-    _duration_axis(axes, "x", waits, SHORT_TICKS if narrow else TICKS)
+    duration_axis(axes, "x", waits, narrow)
     axes.set_xlabel("wait" + (f" (at most {SHORTEST_S:.0f} s: at the left)"
                               if len(waits) and waits.min() <= SHORTEST_S else ""))  # fmt: skip
 
@@ -309,10 +309,9 @@ def _curve(axes: Axes, values: Floats, look: dict[str, Any]) -> None:
     dress(axes)
 
 
-def _duration_axis(
-    axes: Axes, which: str, seconds: Floats, ticks: Mapping[int, str] = TICKS
-) -> None:
+def duration_axis(axes: Axes, which: str, seconds: Floats, narrow: bool = False) -> None:
     """Make an axis one of durations, logarithmic, with room for these and what it had."""
+    ticks = SHORT_TICKS if narrow else TICKS
     axis = axes.xaxis if which == "x" else axes.yaxis
     before = axis.get_view_interval()[1] if axis.get_scale() == "log" else 0.0
     most = max(before, float(seconds.max(initial=10.0)) * 1.4)

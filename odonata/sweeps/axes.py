@@ -24,12 +24,17 @@ from typing import Any, NamedTuple
 from odonata.experiment.experiment import SECTIONS, SWEEP
 from odonata.experiment.keys import quoted
 from odonata.experiment.values import from_shell, plain, show
-from odonata.results.statistics import CONFIDENCE, METHODS
+from odonata.results.statistics import CONFIDENCE, METHODS, RESAMPLED
 from odonata.sweeps import FORMATS, LOGS, WIDTHS
 from pdes.errors import Refused
 
 MOST_VALUES = 10_000
-CHOICES = {"interval": METHODS, "format": FORMATS, "width": WIDTHS, "log": ("", *LOGS)}
+CHOICES = {
+    "interval": (*METHODS, RESAMPLED),
+    "format": FORMATS,
+    "width": WIDTHS,
+    "log": ("", *LOGS),
+}
 """The options of [sweep] that are one of some words."""
 RANGE = re.compile(r"([-+]?[\d.]+(?:[eE][-+]?\d+)?):([-+]?[\d.]+(?:[eE][-+]?\d+)?)"
                    r":([\d.]+(?:[eE][-+]?\d+)?)")  # fmt: skip
@@ -66,7 +71,8 @@ class Wanted:
     figures: tuple[str, ...] = ()
     against: str = ""
     plot: str = ""
-    interval: str = METHODS[0]
+    interval: str = ""
+    """"": that of Student's t or, where seeds are replicates of a trace, their spread."""
     confidence: float = CONFIDENCE
     over: str = ""
     ratio: bool = False

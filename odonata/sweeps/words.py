@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from odonata.results.register import figure as figure_of
+from odonata.results.statistics import RESAMPLED
 from odonata.results.steadiness import SATURATED, SHORT, UNSETTLED
 from odonata.sweeps.outcomes import JOBS, plus_minus
 from odonata.sweeps.table import Baseline, Cell, Compared, Swept
@@ -16,8 +17,9 @@ not."""
 
 
 INSTEAD = (
-    "Vary what ought not to matter, such as the load of a trace (trace.load) or which part of it "
-    "is taken (trace.first; odonata trace --from --to), or the seed of a model of jobs."
+    "With trace.resample every seed has the weeks of a file's trace drawn anew. Else vary what "
+    "ought not to matter, such as its load (trace.load) or which part of it is taken (trace.first; "
+    "odonata trace --from --to), or the seed of a model of jobs."
 )
 """How to learn how far a difference holds where nothing is random."""
 ADVICE = {
@@ -26,6 +28,11 @@ ADVICE = {
     None: "--seeds 5 gives some, where the seed decides anything.",
 }
 """What to do about a sweep with one seed, by `Swept.seeded`."""
+
+
+HOW = {"t": "Student's t", "bootstrap": "bootstrap",
+       RESAMPLED: "their spread: each has weeks of the trace drawn anew"}  # fmt: skip
+"""What intervals are, by method."""
 
 
 def by_kind(figures: Sequence[str]) -> list[list[str]]:
@@ -79,11 +86,12 @@ def ratio_text(compared: Compared | None) -> str:
 
 def notes(found: Swept, baseline: Baseline | None) -> list[str]:
     """Returns what a reader has to know, first what the numbers are."""
-    how = "Student's t" if found.method == "t" else "bootstrap"
+    how = HOW[found.method]
+    of = "replicates" if found.method == RESAMPLED else "seeds"
     same = found.combinations_alike
     alike = len(same) == len(found.combinations)
     lines = [f"One seed: there are no intervals; {ADVICE[found.seeded]}"]
-    over = repetitions(found)
+    over = repetitions(found).replace("seeds", of)
     if alike:
         lines = [f"All {over} give the same run everywhere: nothing random "
                  f"decides it, and ± 0 says nothing about other runs. {INSTEAD}"]  # fmt: skip

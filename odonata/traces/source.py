@@ -64,6 +64,10 @@ class Source:
         None, "number", "The offered load: gaps between submissions are rescaled to it.", above=0,
         most=MOST_LOAD, none="as it is",
     )  # fmt: skip
+    resample_ps: int | None = setting(
+        None, "time", "The weeks of the file drawn anew, in blocks of this length, as 7 d: another "
+        "trace with every seed, so that seeds are repetitions.", none="none",
+    )  # fmt: skip
     scale_sizes: bool = setting(
         False, "flag", "Scale sizes of jobs from the trace's own machine to this one's nodes."
     )
@@ -132,6 +136,14 @@ class Source:
             not (self.model and self.format), f"format = {self.format}",
             f"of a file, and the jobs are made by {self.model}", "format", "model",
         )  # fmt: skip
+        if self.resample_ps is not None:
+            blocks = f"resample = {self.resample_ps / HOUR_PS:g} h"
+            found.unless(
+                not self.model, blocks,
+                f"of a file, and the jobs are made by {self.model}: others with every seed",
+                "resample_ps", "model",
+            )  # fmt: skip
+            found.unless(self.resample_ps >= HOUR_PS, blocks, "at least 1 h", "resample_ps")
         self._check_mix(found)
         check(self, found)
         found.refuse()
@@ -184,7 +196,7 @@ class Source:
         if nodes is None:
             raise Refused(f"{self.file}: does not say how many nodes its machine has: give --nodes "
                           f"(trace.nodes), at least {int(given.nodes.max()):,}")  # fmt: skip
-        return filled(self.changed(given, nodes)), nodes
+        return filled(self.changed(given, nodes, seed)), nodes
 
     def given(
         self,
@@ -207,13 +219,18 @@ class Source:
             trace = read(self.file, self.format, self.timezone)
         return replace(trace, clock=clock_given(trace.clock, self.epoch, self.timezone))
 
-    def changed(self, trace: Trace, nodes: int) -> Trace:
+    def changed(self, trace: Trace, nodes: int, seed: int = 1) -> Trace:
         """Returns the jobs of a trace with all changes that were asked for, on so many nodes; a
-        model has made them for the load."""
+        model has made them for the load. The load is that of what was drawn anew, as it would be of
+        another trace."""
         from odonata.traces.changing import first, from_zero, limited, onto, rescaled
 
         if self.first is not None:
             trace = first(trace, self.first)
+        if self.resample_ps is not None:
+            from odonata.traces.windows import resampled
+
+            trace = resampled(trace, self.resample_ps // 10**6, seed)
         if self.scale_sizes:
             trace = onto(trace, nodes)
         trace = limited(trace, nodes)
