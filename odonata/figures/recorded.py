@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from odonata.figures.clock import Clock, clock_of
-from odonata.figures.schedule import SHORTEST_S, duration_axis, wait_curve
+from odonata.figures.schedule import SHORTEST_S, room_for, wait_curve
 from odonata.figures.style import (
     DASHES,
     INK,
@@ -92,7 +92,7 @@ def _quantiles(axes: Axes, found: Mapping[str, Reproduction], looks: Mapping[str
     most = max(every) * 1.4
     axes.plot([SHORTEST_S, most], [SHORTEST_S, most], **RECORDED)
     for which in "xy":
-        duration_axis(axes, which, np.array(every), narrow=True)
+        room_for(axes, which, np.array(every), narrow=True)
     axes.set_xlabel("quantile of recorded waits")
     axes.set_ylabel("the same of simulated ones")
     dress(axes)

@@ -251,7 +251,7 @@ def waits_by_size(schedule: Schedule, axes: Axes) -> None:
     axes.tick_params("x", length=0)
     axes.set_xlim(-0.6, len(there) - 0.4)
     axes.set_xlabel("nodes of a job, and how many such jobs are done")
-    duration_axis(axes, "y", waits)
+    room_for(axes, "y", waits)
     axes.set_ylabel("wait")
     dress(axes)
     axes.grid(visible=False, axis="x")
@@ -284,7 +284,7 @@ def distributions(schedule: Schedule, panels: Sequence[Axes], narrow: bool = Fal
 
 def wait_curve(axes: Axes, waits: Floats, look: dict[str, Any], narrow: bool = False) -> None:
     _curve(axes, waits, look)
-    duration_axis(axes, "x", waits, narrow)
+    room_for(axes, "x", waits, narrow)
     axes.set_xlabel("wait" + (f" (at most {SHORTEST_S:.0f} s: at the left)"
                               if len(waits) and waits.min() <= SHORTEST_S else ""))  # fmt: skip
 
@@ -309,7 +309,7 @@ def _curve(axes: Axes, values: Floats, look: dict[str, Any]) -> None:
     dress(axes)
 
 
-def duration_axis(axes: Axes, which: str, seconds: Floats, narrow: bool = False) -> None:
+def room_for(axes: Axes, which: str, seconds: Floats, narrow: bool = False) -> None:
     """Make an axis one of durations, logarithmic, with room for these and what it had."""
     ticks = SHORT_TICKS if narrow else TICKS
     axis = axes.xaxis if which == "x" else axes.yaxis
