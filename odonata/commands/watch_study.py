@@ -134,7 +134,7 @@ def _last(path: Path, plan: Mapping[str, Any]) -> Iterator[RenderableType]:
 
 def _figures(found: list[dict[str, Any]], plan: Mapping[str, Any]) -> list[str]:
     """Returns the names of the figures that are shown: those that a sweep shows, or the first."""
-    from odonata.sweeps.table import USUAL
+    from odonata.results.register import USUAL
 
     asked = [*plan.get("wanted", {}).get("figures", ()), *USUAL]
     have = [name for values in found for name, value in values.items()
