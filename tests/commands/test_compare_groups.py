@@ -157,7 +157,7 @@ def test_a_picture_of_jobs_has_a_dot_for_each_job(
 
 def test_replicates_of_a_trace_are_compared_by_their_spread(tmp_path: Path) -> None:
     jobs = "\n".join(f"{n} {n * 40000} 0 {n * n % 97}000 2 0 0 2 -1 0 1 1 1 1 1 1 0 0"
-                     for n in range(1, 60))  # fmt: skip
+                     for n in range(1, 97))  # fmt: skip
     (tmp_path / "a.swf").write_text(f"; MaxProcs: 3\n{jobs}\n")
     (tmp_path / "mine.toml").write_text('fidelity = "job"\ntrace.file = "a.swf"\n')
     places = []
