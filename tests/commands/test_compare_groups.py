@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from odonata.commands.cli import cli
 from odonata.results.execution import RunOptions, execute
-from odonata.results.statistics import difference, interval
+from odonata.results.statistics import RESAMPLED, difference, interval
 
 FILE = """
 [machine]
@@ -153,3 +153,25 @@ def test_a_picture_of_jobs_has_a_dot_for_each_job(
         times = [(it.run_time_ps or 0) / 1e6 for run in (one, two) for it in run.job_records]
     assert [y for _, y in drawn] == pytest.approx(times)
     assert (tmp_path / "both.png").stat().st_size > 10_000
+
+
+def test_replicates_of_a_trace_are_compared_by_their_spread(tmp_path: Path) -> None:
+    jobs = "\n".join(f"{n} {n * 40000} 0 {n * n % 97}000 2 0 0 2 -1 0 1 1 1 1 1 1 0 0"
+                     for n in range(1, 97))  # fmt: skip
+    (tmp_path / "a.swf").write_text(f"; MaxProcs: 3\n{jobs}\n")
+    (tmp_path / "mine.toml").write_text('fidelity = "job"\ntrace.file = "a.swf"\n')
+    places = []
+    for order in ("fcfs", "shortest-first"):
+        for seed in SEEDS:
+            places.append(tmp_path / f"{order}-{seed}")
+            changes = ["trace.resample=7d", f"scheduler.order={order}", f"run.seed={seed}"]
+            execute(RunOptions(tmp_path / "mine.toml", places[-1], changes))
+    found = compared(*places)
+    waits = [[run["figures"]["mean_turnaround_s"] for run in found["runs"][at : at + 3]]
+             for at in (0, 3)]  # fmt: skip
+    assert len({*waits[0]}) == 3
+    mean = found["groups"][0]["figures"]["mean_turnaround_s"]
+    assert mean == interval(waits[0], method=RESAMPLED)._asdict()
+    apart = difference(*waits, paired=True, method=RESAMPLED)
+    change = found["groups"][1]["change"]["mean_turnaround_s"]
+    assert change["significant"] == apart.excludes_zero
