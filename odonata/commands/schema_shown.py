@@ -136,7 +136,10 @@ def template() -> str:
 
 
 def _about(key: Key, words: tuple[str, ...]) -> str:
-    return key.about.removesuffix(".") + (f": {', '.join(words)}" if words else "")
+    how = key.how
+    limited = any(it is not None for it in (how.least, how.above, how.most, how.below))
+    said = ", ".join(words) or how.limits * limited
+    return key.about.removesuffix(".") + (f": {said}" if said else "")
 
 
 def _wrapped(about: str) -> list[str]:
