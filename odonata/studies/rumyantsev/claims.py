@@ -214,8 +214,8 @@ def _randomised(m: Measured) -> Iterator[Claim]:
         side = above(change, 0) if sign > 0 else below(change, 0)
         word = "rises" if sign > 0 else "falls"
         more = plus_minus(change, sign="+")
-        ours = (f"{plus_minus(ends[0])} to {plus_minus(ends[1])} {unit}, by {more}; the mean {word} "
-                f"at {int((sign * steps > 0).sum())} of {len(steps)}")  # fmt: skip
+        ours = (f"{plus_minus(ends[0])} to {plus_minus(ends[1])} {unit}, by {more}; the mean "
+                f"{word} at {int((sign * steps > 0).sum())} of {len(steps)}")  # fmt: skip
         yield judged(f"{title}: {name}", word, ours, side and bool((sign * steps > 0).all()), side,
                      change, source, cause, calibrated=made)  # fmt: skip
     curves = np.array([[workload(run) for run in runs] for runs in drawn])
