@@ -14,12 +14,13 @@ TOGETHER = -n auto --dist worksteal
 # The tests start hundreds of processes, each of which would compile every source anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo docs test test-long claims lint warm warm-experiments warm-phold serial serial-tests parallel on-ranks bench doctor format clean
+.PHONY: help demo docs test test-long test-slurm claims lint warm warm-experiments warm-phold serial serial-tests parallel on-ranks bench doctor format clean
 
 help:
 	@echo "make demo      a dragonfly on two ranks, what it did, and a report to open"
 	@echo "make test      lint, types, contracts, serial and parallel tests"
 	@echo "make test-long what takes long: more ranks, more of what is random, attacks (see CONTRIBUTING.md)"
+	@echo "make test-slurm  every file of slurm_jobs/, on a Slurm that it installs and starts here (as root)"
 	@echo "make claims    all studies anew: does each claim come out as docs show it? (hours)"
 	@echo "make docs      the documentation as a site, with search and reference, to open"
 	@echo "make bench     how fast, against one rank and against ROSS"
@@ -109,6 +110,11 @@ test-long: warm $(VENV)/docs
 	$(MAKE) parallel RANKS="3 4" CROSSED="2 4" WHICH="long or not long"
 	$(BIN)/python scripts/attack_signals.py --count 60
 	$(BIN)/python scripts/attack_results.py --count 200
+
+# Every file of slurm_jobs/, submitted to Debian's Slurm on this machine alone: stopped, put back into
+# the queue, and compared with what the same commands give without it.
+test-slurm: $(READY)
+	@$(BIN)/python scripts/slurm.py --install
 
 # What the pages say of the papers, simulated anew: hours on two cores, kept in out/claims, and
 # what is cut short goes on with the same command.

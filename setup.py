@@ -40,6 +40,7 @@ setup(
         "": ["py.typed"],
         "odonata": ["profiles/*.toml", "profiles/*/*.toml", "traces/data/*.csv"],
         "odonata.figures.report": ["*.html", "*.css"],
+        "odonata.commands": ["*.json"],
     },
     python_requires=">=3.11",
     install_requires=[

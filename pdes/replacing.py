@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from pdes.errors import Refused
 
 LONGEST = 100
 """Letters of a name that are kept, with its suffixes: what is before them would be too long."""
@@ -37,3 +39,17 @@ def write_whole(path: Path, text: str) -> None:
     """Write a file of text; whoever reads it meanwhile has the one before."""
     with replacing(path) as part:
         part.write_text(text, encoding="utf-8")
+
+
+def check_place(
+    path: Path, option: str, endings: Sequence[str] = (), overwrite: bool = True
+) -> None:
+    """Refuse a file that cannot be written, before anything takes time; `option` names it."""
+    if endings and not path.name.lower().endswith(tuple(endings)):
+        raise Refused(f"{option} {path}: the name must end in {' or '.join(endings)}")
+    if path.is_dir():
+        raise Refused(f"{option} {path}: this is a directory: name a file in it")
+    if not path.absolute().parent.is_dir():
+        raise Refused(f"{option} {path}: there is no directory {path.parent}")
+    if path.exists() and not overwrite:
+        raise Refused(f"{option} {path}: there is such a file: name another, or add --overwrite")

@@ -15,15 +15,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from pdes.errors import Refused
+from topology.settings import Setting
 
-ACCEPTED = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
-"""The types that a parameter may have, in words."""
-
+ACCEPTED = {bool: "flag", int: "whole", float: "number", str: "text"}
+"""The types that a parameter may have, and the kinds of settings that these are."""
+TICKS_AND_BYTES = {"time": "ticks", "size": "bytes"}
+"""What Python gives where a file gives text."""
 
 Values = Mapping[str, Any] | Iterable[tuple[str, Any]]
 """The parameters of a policy, by name."""
@@ -32,7 +33,7 @@ Values = Mapping[str, Any] | Iterable[tuple[str, Any]]
 class Parameter(NamedTuple):
     """One parameter. Its type is that of its default. `unit` is "time" (ticks of the model), "size"
     (bytes), both of which an experiment file gives as text such as "5 us"; or any other word, which
-    is only shown."""
+    is only shown. Text may be one of some `words`."""
 
     name: str
     type: type
@@ -41,42 +42,31 @@ class Parameter(NamedTuple):
     about: str = ""
     least: float | None = None
     most: float | None = None
+    words: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """Returns its kind, as a `Setting` has it."""
+        return self.unit if self.unit in TICKS_AND_BYTES else ACCEPTED[self.type]
+
+    @property
+    def setting(self) -> Setting:
+        """Returns the same as what a key is made of."""
+        unit = TICKS_AND_BYTES.get(self.unit, self.unit)
+        return Setting("word" if self.words else self.kind, self.about, words=self.words,
+                       least=self.least, most=self.most, unit=unit)  # fmt: skip
 
     @property
     def accepted(self) -> str:
         """Says in words what it may be."""
-        words = ACCEPTED[self.type]
-        if self.unit in ("time", "size"):
-            words = f"a {self.unit}"
-        elif self.unit:
-            words += f" of {self.unit}"
-        if self.least is not None and self.most is not None:
-            return f"{words}, {self.least:g} .. {self.most:g}"
-        if self.least is not None:
-            return f"{words}, at least {self.least:g}"
-        return words if self.most is None else f"{words}, at most {self.most:g}"
-
-    def _in_python(self, value: Any) -> str:
-        """Says what Python gives where a file gives text."""
-        units = {"time": "ticks", "size": "bytes"}
-        text = self.unit in units and isinstance(value, str)
-        return f"; in Python, a number of {units[self.unit]}" if text else ""
+        return self.setting.all_accepted
 
     def checked(self, value: Any, whose: str) -> Any:
         """Returns the value, a whole number as a float where one is wanted; refused if it is not
         what is accepted."""
-        if self.type is float and type(value) is int:
-            value = float(value)
-        fine = type(value) is self.type
-        if fine and self.type in (int, float):
-            fine = math.isfinite(value)
-            fine = fine and (self.least is None or value >= self.least)
-            fine = fine and (self.most is None or value <= self.most)
-        if not fine:
-            raise Refused(
-                f"{whose}: {self.name} = {value!r}: {self.accepted}{self._in_python(value)}"
-            )
-        return value
+        if self.setting.wrong(value):
+            raise Refused(f"{whose}: {self.name} = {value!r}: {self.setting.told(value)}")
+        return self.type(value)
 
 
 def in_ticks(parameters: Iterable[Parameter], values: Values, tick_ps: int) -> dict[str, Any]:
@@ -93,9 +83,10 @@ def parameter(
     about: str = "",
     least: float | None = None,
     most: float | None = None,
+    words: Iterable[str] = (),
 ) -> Any:
     """Declares a parameter, as the default of a dataclass field or of a keyword-only argument."""
-    said = {"unit": unit, "about": about, "least": least, "most": most}
+    said = {"unit": unit, "about": about, "least": least, "most": most, "words": tuple(words)}
     return dataclasses.field(default=default, metadata=said)
 
 

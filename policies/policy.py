@@ -37,6 +37,10 @@ class Policy(ABC):
     source: str
     """The paper."""
 
+    def __post_init__(self) -> None:
+        for one in parameters_of(type(self)):
+            one.checked(getattr(self, one.name), getattr(self, "name", type(self).__name__))
+
     def remembers(self, sizes: Sizes) -> Arrays:
         """Returns the arrays that it wants to keep, as they are at the start of a run. Numbers and
         flags only; the same arrays, of the same shapes, whenever it is asked."""
@@ -59,6 +63,9 @@ class FunctionPolicy(Policy):
     """Its parameters."""
     memory: Remembers | None
     taught: Learn | None
+
+    def __post_init__(self) -> None:
+        """Does nothing: its values are checked where it is made."""
 
     def remembers(self, sizes: Sizes) -> Arrays:
         return {} if self.memory is None else self.memory(sizes)

@@ -27,9 +27,10 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from pdes.errors import Refused
+from pdes.errors import Findings, Refused
 from pdes.interrupt import by_signal, interruptible
 from policies.parameters import Parameter
+from topology import settings
 
 KINDS = ("routing", "allocation", "scheduling", "power", "bidding", "traffic", "pattern", "profile")
 MISSING = "its plug-in is missing"
@@ -186,6 +187,21 @@ def placeholder(kind: str, name: str) -> Entry:
     """Returns what stands for a policy whose plug-in is gone (`Register.placeholder`)."""
     entry: Entry = REGISTERS[kind].placeholder(name)
     return entry
+
+
+def check(thing: Any, found: Findings | None = None, about: Callable[[str], str] = str) -> Findings:
+    """Returns the findings, after adding the fields of an object that are not as they are declared
+    (`topology.settings`), names of policies among them; `about` names its fields."""
+    found = Findings() if found is None else found
+    for one, how in settings.settings_of(type(thing)):
+        if how.register:
+            names, name = REGISTERS[how.register], getattr(thing, one.name)
+            found.unless(names.known(name) or name in names, f"{how.name or one.name} = {name}",
+                         f"one of {', '.join(names)}{settings.meant(name, names)}",
+                         about(one.name))  # fmt: skip
+    for problem in settings.check(thing):
+        found.unless(False, problem.given, problem.rule, *map(about, problem.fields))
+    return found
 
 
 # -- plug-ins by file

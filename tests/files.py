@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from odonata.commands.schema import json_schema
+from odonata.commands.schema_shown import json_schema
 from odonata.experiment.experiment import KEYS, Experiment, needs_jobs
 from odonata.experiment.reading import parse
 from pdes.errors import Refused
@@ -52,9 +52,15 @@ def written(settings: dict[str, str]) -> str:
     lines = [f"{path} = {value}" for path, value in settings.items() if "." not in path]
     for section in dict.fromkeys(path.split(".")[0] for path in settings if "." in path):
         lines.append(f"[{section}]")
-        lines += [f"{path.split('.')[1]} = {value}" for path, value in settings.items()
+        lines += [f"{_within(path, settings)} = {value}" for path, value in settings.items()
                   if path.startswith(f"{section}.")]  # fmt: skip
     return "\n".join(lines)
+
+
+def _within(path: str, settings: dict[str, str]) -> str:
+    """The name of a key in its section: TOML has none that is a number and a table of numbers."""
+    table = any(other.startswith(f"{path}.") for other in settings)
+    return path.partition(".")[2] + ".others" * table
 
 
 WRONG = {
@@ -100,8 +106,8 @@ def conforms(value: Any, to: Any = None) -> None:
         to = SCHEMA
     assert {*to} <= {"$schema", "title", "description", "default", "type", "properties", "anyOf",
                      "additionalProperties", "enum", "const", "pattern", "minimum", "maximum",
-                     "exclusiveMinimum", "minLength", "maxLength", "items", "minItems", "maxItems",
-                     "required"}  # fmt: skip
+                     "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "items",
+                     "minItems", "maxItems", "required"}  # fmt: skip
     if "type" in to:
         assert isinstance(value, TYPES[to["type"]]), value
         assert isinstance(value, bool) == (to["type"] == "boolean"), value

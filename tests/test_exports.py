@@ -20,9 +20,9 @@ def test_the_public_face_is_exactly_this() -> None:
         "carried", "check_policy", "counters_of", "discipline", "draw_schedules", "fitting",
         "job_counters", "job_records", "latency_percentiles", "links", "load", "load_plugin",
         "measures", "network_energy", "open", "open_sweep", "parameter", "pattern", "performance",
-        "place", "power", "power_measures", "read_trace", "routing", "run", "scheduling",
-        "simulate", "stall_to_flit", "summary", "sweep", "system", "traffic_matrix",
-        "traffic_pattern", "utilisation",
+        "place", "power", "power_measures", "read_trace", "recorded", "reproduction", "routing",
+        "run", "scheduling", "simulate", "stall_to_flit", "summary", "sweep", "system",
+        "traffic_matrix", "traffic_pattern", "utilisation",
     ]  # fmt: skip
     modules = {module.name for module in pkgutil.iter_modules(odonata.__path__)}
     assert not modules & {*dir(odonata)}, "a module would hide what has its name"

@@ -13,7 +13,6 @@ import pytest
 from conftest import PATIENCE, clean_environment
 
 from odonata.commands.doctor import find_mpiexec
-from odonata.studies import STUDIES
 
 SCRIPTS = Path(__file__).parent.parent / "scripts"
 JOBS = SCRIPTS.parent / "slurm_jobs"
@@ -88,26 +87,57 @@ def submitted(name: str, place: Path, env: dict[str, str], *words: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_every_study_has_an_sbatch_file_and_is_as_it_would_be_made() -> None:
-    assert script("sbatch.py") == "", "python scripts/sbatch.py --write"
-    files = {path.stem.replace("_", "-") for path in JOBS.glob("*.sbatch")}
-    assert {*STUDIES} - files == {"load-latency"}, "which is `odonata latency`"
-
-
-def test_an_sbatch_file_runs_its_study_and_ends(tmp_path: Path, cluster: dict[str, str]) -> None:
-    submitted("rmap.sbatch", tmp_path, cluster, "--part", "printed")
+def test_a_study_is_run_by_its_name_and_ends(tmp_path: Path, cluster: dict[str, str]) -> None:
+    submitted("study.sbatch", tmp_path, cluster, "rmap", "--part", "printed")
     told = json.loads((tmp_path / "rmap-7" / "last.json").read_text())
     assert (told["study"], told["completed"]) == ("rmap", True)
     assert not (tmp_path / "told").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "words", "told"),
+    [
+        ("study.sbatch", ["nedd"], "nedd-7/last.json"),
+        ("experiment.sbatch", ["mine.toml"], "run-7.json"),
+        ("phold.sbatch", [], "phold-7.json"),
+    ],
+)
 def test_what_was_cut_short_is_put_back_into_the_queue(
-    tmp_path: Path, cluster: dict[str, str]
+    name: str, words: list[str], told: str, tmp_path: Path, cluster: dict[str, str]
 ) -> None:
-    (tmp_path / "odonata").write_text("#!/bin/sh\necho '{\"completed\": false}'\n")
-    (tmp_path / "odonata").chmod(0o755)
-    submitted("nedd.sbatch", tmp_path, cluster)
+    put_odonata(tmp_path, "echo '{\"completed\": false}'")
+    submitted(name, tmp_path, cluster, *words)
     assert (tmp_path / "told").read_text() == "requeue 7\n"
+    said = tmp_path / told
+    assert json.loads(said.read_text()) == {"completed": False}
+    put_odonata(tmp_path, "echo '{'; exit 1")  # what fails leaves what an earlier piece said
+    assert subprocess.run(["bash", str(JOBS / name), *words], cwd=tmp_path, env=cluster,
+                          capture_output=True, check=False).returncode == 1  # fmt: skip
+    assert json.loads(said.read_text()) == {"completed": False}
+    assert (tmp_path / "told").read_text() == "requeue 7\n"
+
+
+def put_odonata(place: Path, body: str) -> None:
+    (place / "odonata").write_text(f"#!/bin/sh\n{body}\n")
+    (place / "odonata").chmod(0o755)
+
+
+def test_every_sbatch_file_is_tried_and_what_that_needs_is_told_in_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    slurm = importlib.import_module("slurm")
+    assert {path.stem for path in JOBS.glob("*.sbatch")} == slurm.PIECES.keys()
+    monkeypatch.setattr(sys, "argv", ["slurm.py"])
+    monkeypatch.setattr(slurm, "found", lambda program: program if program == "odonata" else None)
+    for user, missing in (
+        (1000, "this is not root"),
+        (0, "munge, slurm-client, slurmctld, slurmd"),
+    ):
+        monkeypatch.setattr("os.geteuid", lambda user=user: user)
+        assert slurm.main() == 2
+        (line,) = capsys.readouterr().out.splitlines()
+        assert missing in line
 
 
 # -- studies that are simulated anew

@@ -15,18 +15,15 @@ All code uses this numbering:
 
 from __future__ import annotations
 
-import math
-import operator
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from numbers import Real
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from topology.settings import required, setting
+from topology.settings import Broken, check, required, setting
 
 Ints = npt.NDArray[np.int32]
 
@@ -36,18 +33,6 @@ LONGEST_PS = 10**12
 MOST_PORTS = 2**31 - 1
 
 
-class Broken(NamedTuple):
-    """A rule that a machine breaks: the `fields` it is about, the most likely cause first; the
-    value `given` there; and what would be accepted."""
-
-    fields: tuple[str, ...]
-    given: str
-    rule: str
-
-    def __str__(self) -> str:
-        return f"{self.given}: {self.rule}"
-
-
 class BadMachine(ValueError):
     """Raised where no such machine can be built. `problems` are all the rules it breaks, one per
     line of the text."""
@@ -55,26 +40,12 @@ class BadMachine(ValueError):
     problems: tuple[Broken, ...] = ()
 
 
-def _refuse(problems: list[Broken]) -> None:
-    if problems:
-        bad = BadMachine("\n".join(map(str, problems)))
-        bad.problems = tuple(problems)
+def refuse(problems: Iterable[Broken]) -> None:
+    """Raise BadMachine, if there are problems."""
+    if found := tuple(problems):
+        bad = BadMachine("\n".join(map(str, found)))
+        bad.problems = found
         raise bad
-
-
-def _whole(name: str, value: Any, least: int, problems: list[Broken]) -> Any:
-    """Returns the value as an int, where it is one."""
-    try:
-        whole = operator.index(value)
-    except TypeError:
-        whole = None
-    if whole is None or isinstance(value, bool | np.bool_):
-        rule = f"a whole number, at least {least}"
-        problems.append(Broken((name,), f"{name} = {value!r}", rule))
-        return value
-    if whole < least:
-        problems.append(Broken((name,), f"{name} = {whole}", f"at least {least}"))
-    return whole
 
 
 @dataclass(frozen=True)
@@ -82,25 +53,13 @@ class LinkClass:
     """The properties of one kind of cable. Bandwidth is in bytes per second and direction, latency
     in picoseconds."""
 
-    bandwidth: float = field(metadata=required("bandwidth", "Bandwidth of {}, each way."))
-    latency_ps: int = field(metadata=required("time", "Latency of {}."))
+    bandwidth: float = field(
+        metadata=required("bandwidth", "Bandwidth of {}, each way.", least=SLOWEST, most=FASTEST)
+    )
+    latency_ps: int = field(metadata=required("time", "Latency of {}.", most=LONGEST_PS))
 
     def __post_init__(self) -> None:
-        problems: list[Broken] = []
-        value = self.bandwidth
-        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-            rule = "a finite number of bytes per second"
-            problems.append(Broken(("bandwidth",), f"bandwidth = {value!r}", rule))
-        elif not SLOWEST <= value <= FASTEST:
-            rule = f"from {SLOWEST:g} to {FASTEST:g} bytes per second"
-            problems.append(Broken(("bandwidth",), f"bandwidth = {value:g}", rule))
-        latency = _whole("latency_ps", self.latency_ps, 0, problems)
-        if isinstance(latency, int) and latency > LONGEST_PS:
-            rule = f"at most {LONGEST_PS}, a second"
-            problems.append(Broken(("latency_ps",), f"latency_ps = {latency}", rule))
-        _refuse(problems)
-        object.__setattr__(self, "bandwidth", float(value))
-        object.__setattr__(self, "latency_ps", latency)
+        refuse(check(self))
 
 
 class Cable(NamedTuple):
@@ -122,18 +81,20 @@ class Dragonfly:
     The default links are of the Slingshot kind: 200 Gbit/s, copper in the group, fibre outside.
     """
 
-    nodes: int = field(metadata=required("whole", "Nodes per router, p.", least=1, most=2**8))
-    routers: int = field(metadata=required("whole", "Routers per group, a.", least=1, most=2**10))
-    global_links: int = field(
-        metadata=required("whole", "Global links per router, h.", least=0, most=2**8)
+    nodes: int = field(metadata=required("whole", "Nodes per router, p.", least=1, packets=2**8))
+    routers: int = field(
+        metadata=required("whole", "Routers per group, a.", least=1, packets=2**10)
     )
-    groups: int = field(metadata=required("whole", "Groups, g.", least=1, most=2**14))
+    global_links: int = field(
+        metadata=required("whole", "Global links per router, h.", least=0, packets=2**8)
+    )
+    groups: int = field(metadata=required("whole", "Groups, g.", least=1, packets=2**14))
     cabling: str = setting(
         "absolute", "word", "In which order a group's cables go to the others.", words=CABLINGS
     )
     links_per_pair: int | None = setting(
         None, "whole", "Cables between two groups; all: as many as there are ports for.",
-        least=1, most=2**18, none="all",
+        least=1, packets=2**18, none="all",
     )  # fmt: skip
     terminal: LinkClass = setting(
         LinkClass(25e9, 50_000), "links", "the link between a node and its router"
@@ -142,23 +103,11 @@ class Dragonfly:
     global_: LinkClass = setting(LinkClass(25e9, 300_000), "links", "each global link")
 
     def __post_init__(self) -> None:
-        problems: list[Broken] = []
-        for name, least in (("nodes", 1), ("routers", 1), ("global_links", 0), ("groups", 1)):
-            whole = _whole(name, getattr(self, name), least, problems)
-            object.__setattr__(self, name, whole)
-        if self.links_per_pair is not None:
-            whole = _whole("links_per_pair", self.links_per_pair, 1, problems)
-            object.__setattr__(self, "links_per_pair", whole)
-        if not problems:
+        problems = [*check(self)]
+        shape = ("nodes", "routers", "global_links", "groups", "links_per_pair")
+        if not any(problem.fields[0] in shape for problem in problems):
             problems += self._cabling_problems()
-        if self.cabling not in CABLINGS:
-            rule = f"one of {', '.join(CABLINGS)}"
-            problems.append(Broken(("cabling",), f"cabling = {self.cabling!r}", rule))
-        for name in ("terminal", "local", "global_"):
-            if not isinstance(getattr(self, name), LinkClass):
-                given = f"{name} = {getattr(self, name)!r}"
-                problems.append(Broken((name,), given, "a LinkClass"))
-        _refuse(problems)
+        refuse(problems)
 
     def _cabling_problems(self) -> Iterator[Broken]:
         """Find the first broken rule of a machine whose numbers are valid: the rules build on each

@@ -16,14 +16,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from numbers import Real
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from topology.dragonfly import BadMachine, Broken, Dragonfly
-from topology.settings import Setting, required
+from topology.dragonfly import Dragonfly, refuse
+from topology.settings import Broken, Setting, check, required
 
 CABLES = ("terminal", "local", "global")
 """The kinds of cables, in the order in which a router has its ports."""
@@ -31,7 +30,7 @@ PARTS = ("router", *CABLES)
 
 
 def _watts(about: str) -> dict[str, Setting]:
-    return required("power", about, otherwise="the machine's", least=0)
+    return required("power", about, otherwise="the machine's")
 
 
 class NetworkJoules(NamedTuple):
@@ -80,29 +79,18 @@ class NetworkPower:
     source: str
 
     def __post_init__(self) -> None:
-        problems: list[Broken] = []
+        problems = [*check(self)]
+        wrong = {problem.fields[0] for problem in problems}
         for part in PARTS:
-            names = (f"{part}_idle_w", f"{part}_active_w")
-            wrong = [name for name in names if not _sound(getattr(self, name))]
-            for name in wrong:
-                given = f"{name} = {getattr(self, name)!r}"
-                problems.append(Broken((name,), given, "a finite number of watts, at least 0"))
-            if wrong:
-                continue
-            idle, active = (float(getattr(self, name)) for name in names)
-            for name, value in zip(names, (idle, active), strict=True):
-                object.__setattr__(self, name, value + 0.0)
-            if active < idle:
-                given = f"{names[1]} = {active:g}"
-                rule = f"at least {names[0]} = {idle:g}: traffic does not lower the power"
-                problems.append(Broken((names[1], names[0]), given, rule))
+            idle, active = (f"{part}_idle_w", f"{part}_active_w")
+            least, given = getattr(self, idle), getattr(self, active)
+            if wrong.isdisjoint((idle, active)) and given < least:
+                rule = f"at least {idle} = {least:g}: traffic does not lower the power"
+                problems.append(Broken((active, idle), f"{active} = {given:g}", rule))
         if not isinstance(self.source, str) or not self.source.strip():
             given = f"source = {self.source!r}"
             problems.append(Broken(("source",), given, "say where the watts are from"))
-        if problems:
-            bad = BadMachine("\n".join(map(str, problems)))
-            bad.problems = tuple(problems)
-            raise bad
+        refuse(problems)
 
     def watts(self, part: str) -> tuple[float, float]:
         """Returns the idle and the active power of one 'router', or of one 'terminal', 'local' or
@@ -142,12 +130,6 @@ class NetworkPower:
             sending_s = busy.get(kind, 0.0)
             joules.append(counts[kind] * idle * duration_s + (active - idle) / 2 * sending_s)
         return NetworkJoules(*joules)
-
-
-def _sound(value: Any) -> bool:
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-        return False
-    return math.isfinite(value) and float(value) >= 0
 
 
 def _counts(machine: Dragonfly) -> dict[str, int]:

@@ -20,6 +20,7 @@ from odonata.experiment.experiment import REPEATED, SECTIONS, of
 from odonata.experiment.keys import KINDS, STAGE, Key
 from odonata.experiment.units import show_bandwidth, show_time
 from odonata.experiment.values import words_of
+from odonata.results import register
 from pdes.words import declared
 from topology.presets import PRESETS
 
@@ -188,6 +189,22 @@ def words() -> str:
     return "\n".join(parts)
 
 
+def figures() -> str:
+    """Returns the page of figures: a table of each kind, and of those that each job has."""
+    heads = ("path", "name", "unit", "mean over", "better", "in `compare --json`")
+    tables = [(about, register.of_kind(kind)) for kind, about in register.KINDS.items()]
+    tables.append(("Of each job; of several that are alike, the mean over them.",
+                   [*register.JOB_FIGURES]))  # fmt: skip
+    parts = []
+    for about, some in tables:
+        rows = ((f"`{it.path}`", it.name.strip(), it.unit, it.over, it.better, f"`{it.compared}`")
+                for it in some)  # fmt: skip
+        parts.append(
+            f"## {about.partition(',')[0].rstrip('.;')}\n\n{about}\n\n{_table(heads, rows)}"
+        )
+    return "\n".join(parts)
+
+
 def python() -> str:
     """Returns the page of the public names of `odonata`, by group, and of those of `pdes`."""
     named = {name for names in GROUPS.values() for name in names.split()}
@@ -243,6 +260,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/machines": machines,
     "docs/reference/python": python,
     "docs/reference/words": words,
+    "docs/reference/figures": figures,
 }
 """What is appended to each of these pages."""
 

@@ -84,7 +84,7 @@ def commands(network: NetworkDescription, state: State, start: Start) -> Rows:
     workload, (job, labels, time) = network.workload, start
     assert workload is not None
     m, each = network.machine, workload.tasks_per_node
-    place_of_task = places_of(workload, network.seed, job)
+    place_of_task = places_of(workload, network.seed_of("mapping"), job)
     node, slot = labels[place_of_task // each], place_of_task % each
     group, index = np.divmod(node, m.routers * m.nodes)
     router, place = np.divmod(index, m.nodes)

@@ -10,9 +10,9 @@ from typing import Any
 from odonata.agents.expected import check as check_market
 from odonata.agents.expected import draws_of, exchange
 from odonata.agents.following import Exchange
-from odonata.agents.layout import ARBITERS, CREDITS, GATE_BITS, VIAS
+from odonata.agents.layout import ARBITERS, CREDITS, VIAS
 from odonata.agents.link import RATE_BITS
-from odonata.agents.packet import MOST_GROUPS, MOST_NODES, MOST_ROUTERS, PARCEL
+from odonata.agents.packet import PARCEL
 from odonata.agents.power import check as check_power
 from odonata.agents.reports import Telemetry
 from odonata.agents.tracing import TRACED_PARCEL
@@ -22,13 +22,27 @@ from odonata.jobs.market import MarketSettings
 from odonata.jobs.power import Power
 from odonata.jobs.request import Job
 from pdes.errors import Findings
+from policies.register import check
 from policies.routing import ROUTINGS
 from topology.dragonfly import SLOWEST, Dragonfly, LinkClass
-from topology.settings import setting
+from topology.settings import setting, settings_of
 
 EJECTION_BUFFER = 16384
 FORWARDINGS, VCS = ("cut-through", "flit", "store"), ("hops", "one")
 SIGHTS, DUPLEXES = ("far", "output"), ("full", "half")
+MOST_SEED = 2**63 - 1
+SEEDED = ("placement", "mapping", "traffic")
+"""What may have a seed of its own."""
+
+
+def _own_seed(what: str, about: str) -> Any:
+    return setting(None, "whole", about, section="run", name=f"seed.{what}", least=0,
+                   most=MOST_SEED, otherwise="that of run.seed")  # fmt: skip
+
+
+def power_of_two(number: int) -> None:
+    if number & (number - 1):
+        raise ValueError("a power of two, at most 1 MiB")
 
 
 @dataclass(frozen=True)
@@ -57,23 +71,27 @@ class NetworkDescription:
     bias: int | None = setting(
         None, "signed size", "Adaptive routings: by how much the minimal path must look worse in "
         "addition to the threshold; auto: the routing's own.", none="auto",
+        above=-(2**40), below=2**40,
     )  # fmt: skip
-    packet_bytes: int = setting(512, "size", "The largest packet; longer messages are cut.")
+    packet_bytes: int = setting(
+        512, "size", "The largest packet; longer messages are cut.", least=1, most=2**20
+    )
     flit_bytes: int = setting(
         16,
         "size",
         "A flit: the unit of counters, and of routers that handle flits; a power of two.",
-    )
+        least=1, most=2**20, accepted="a power of two, at most 1 MiB", rule=power_of_two,
+    )  # fmt: skip
     terminal_buffer: int = setting(
-        16384, "size", "Buffer of each virtual channel at the end of a node's link."
+        16384, "size", "Buffer of each virtual channel at the end of a node's link.", below=2**40
     )
     local_buffer: int = setting(
-        16384, "size", "Buffer of each virtual channel at the end of a local link."
+        16384, "size", "Buffer of each virtual channel at the end of a local link.", below=2**40
     )
     global_buffer: int = setting(
-        32768, "size", "Buffer of each virtual channel at the end of a global link."
+        32768, "size", "Buffer of each virtual channel at the end of a global link.", below=2**40
     )
-    delay_ps: int = setting(50_000, "time", "Delay of a router's pipeline.")
+    delay_ps: int = setting(50_000, "time", "Delay of a router's pipeline.", most=10**12)
     forwarding: str = setting(
         "cut-through", "word", "What of a packet must have arrived before a router handles it: its "
         "head, its first flit, or all of it (store).",
@@ -92,18 +110,18 @@ class NetworkDescription:
     )
     output_buffer: int | None = setting(
         16384, "size", "Buffer of each virtual channel between crossbar and link; none: a packet "
-        "crosses when there is room at the far end of the link.", none="none",
+        "crosses when there is room at the far end of the link.", none="none", below=2**40,
     )  # fmt: skip
     credits: str = setting(
         "packet", "word", "When room is given back: once a packet has left, flit by flit, or all "
         "of it when the head leaves.", words=CREDITS,
     )  # fmt: skip
     credit_delay_ps: int = setting(
-        0, "time", "How long a credit takes beside the latency of its link."
+        0, "time", "How long a credit takes beside the latency of its link.", most=10**12
     )
     allocation_ps: int = setting(
         0, "time", "The time in which a router assigns an output channel to a packet, before that "
-        "competes for the crossbar; 0: packets need no assignment.",
+        "competes for the crossbar; 0: packets need no assignment.", most=10**12,
     )  # fmt: skip
     sight: str = setting(
         "far", "word", "Which buffer `adaptive` looks at: at the far end of the link, or the "
@@ -115,11 +133,12 @@ class NetworkDescription:
     )  # fmt: skip
     ejection: float | None = setting(
         None, "bandwidth", "The rate at which a node drains its ejection buffer.", section="nic",
-        none="unlimited",
+        least=SLOWEST, most=1e15, none="unlimited",
     )  # fmt: skip
     ejection_buffer: int = setting(
-        EJECTION_BUFFER, "size", "A node's ejection buffer, where there is a rate.", section="nic"
-    )
+        EJECTION_BUFFER, "size", "A node's ejection buffer, where there is a rate.", section="nic",
+        below=2**40,
+    )  # fmt: skip
     injection_channels: int = setting(
         1, "whole", "Virtual channels of a node's link that its packets choose from.",
         section="nic", least=1, most=5,
@@ -129,7 +148,17 @@ class NetworkDescription:
         section="nic", words=DUPLEXES,
     )  # fmt: skip
     seed: int = setting(
-        1, "whole", "Seed of all random numbers.", section="run", least=0, most=2**63 - 1
+        1, "whole", "Seed of all random numbers, but those that have one of their own: "
+        "seed = { others = 7, placement = 3 }.", section="run", least=0, most=MOST_SEED,
+    )  # fmt: skip
+    placement_seed: int | None = _own_seed(
+        "placement", "Seed of what allocation policies draw: on which nodes jobs are."
+    )
+    mapping_seed: int | None = _own_seed(
+        "mapping", "Seed of which task is where among the nodes of its job (jobs.mapping = random)."
+    )
+    traffic_seed: int | None = _own_seed(
+        "traffic", "Seed of what is sent: when, to whom, and on which of several paths."
     )
     workload: Workload | None = None
     dedicated_scheduler: bool = setting(
@@ -151,60 +180,14 @@ class NetworkDescription:
         if isinstance(self.traffic, Workload):
             raise TypeError("jobs are given as workload=Workload(...), traffic as Traffic(...)")
         m, found = self.machine, Findings()
-        unless, one_of = found.unless, ", ".join
-        for name, most in (
-            ("nodes", MOST_NODES),
-            ("routers", MOST_ROUTERS),
-            ("global_links", 1 << GATE_BITS),
-            ("groups", MOST_GROUPS),
-        ):
-            unless(
-                getattr(m, name) <= most,
-                f"{name} = {getattr(m, name)}",
-                f"at most {most} can be simulated",
-                f"machine.{name}",
-            )
-        unless(
-            ROUTINGS.known(self.routing) or self.routing in ROUTINGS,
-            f"routing = {self.routing!r}",
-            f"one of {one_of(sorted(ROUTINGS))}",
-            "routing",
-        )
-        unless(self.via in VIAS, f"via = {self.via}", f"one of {one_of(VIAS)}", "via")
-        unless(
-            self.threshold is None or 0 <= self.threshold <= 1e6,
-            f"threshold = {self.threshold}",
-            "0 .. 1e6",
-            "threshold",
-        )
-        unless(
-            self.bias is None or abs(self.bias) < 2**40,
-            f"bias = {self.bias} B",
-            "below 2**40 bytes",
-            "bias",
-        )
-        flit, packet = self.flit_bytes, self.packet_bytes
-        unless(1 <= packet <= 2**20, f"packet = {packet} B", "1 .. 2**20 bytes", "packet_bytes")
-        unless(
-            0 < flit <= 2**20 and flit & (flit - 1) == 0,
-            f"flit = {flit} B",
-            "a power of two, at most 2**20 bytes",
-            "flit_bytes",
-        )
-        for name in ("terminal_buffer", "local_buffer", "global_buffer"):
-            size = getattr(self, name)
-            unless(
-                packet <= size,
-                f"{name} = {size} B",
-                f"must hold a packet of {packet} B, all of it",
-                name,
-                "packet_bytes",
-            )
-            unless(size < 2**40, f"{name} = {size} B", "below 2**40 bytes", name)
-        unless(0 <= self.delay_ps <= 10**12, f"delay = {self.delay_ps} ps", "0 .. 1 s", "delay_ps")
-        unless(self.vcs in VCS, f"vcs = {self.vcs}", " or ".join(VCS), "vcs")
+        unless = found.unless
+        check(self, found)
+        for one, how in settings_of(Dragonfly):
+            value = getattr(m, one.name)
+            fine = how.packets is None or value is None or value <= how.packets
+            unless(fine, f"{one.name} = {value}", f"at most {how.packets} can be simulated",
+                   f"machine.{one.name}")  # fmt: skip
         self._check_routers(found)
-        unless(0 <= self.seed < 2**63, f"seed = {self.seed}", "0 .. 2**63 - 1", "seed")
         unless(
             bool(self.traffic) or self.workload is not None,
             "no traffic and no jobs",
@@ -220,12 +203,6 @@ class NetworkDescription:
         )
         for number, traffic in enumerate(self.traffic):
             traffic.check_on(m, f"traffic.{number}", found)
-        unless(
-            self.trace_packets is None or 1 <= self.trace_packets < 2**63,
-            f"trace_packets = {self.trace_packets}",
-            "1 (every packet), or more, or none",
-            "trace_packets",
-        )
         if self.workload:
             self.workload.check_on(m, found)
         if self.power:
@@ -236,8 +213,6 @@ class NetworkDescription:
     def _check_routers(self, found: Findings) -> None:
         """Find what is wrong with crossbars, credits and ejection."""
         unless, packet = found.unless, self.packet_bytes
-        unless(self.crossbar is None or 0 < self.crossbar <= 1e3, f"crossbar = {self.crossbar}",
-               "above 0, at most 1,000, or ideal", "crossbar")  # fmt: skip
         slowest = (self.crossbar or 1) * self.machine.local.bandwidth
         unless(slowest >= SLOWEST, f"crossbar = {self.crossbar}", "of a local link's bandwidth, "
                f"this is {slowest:g} B/s; from 1 MB/s on", "crossbar")  # fmt: skip
@@ -249,37 +224,21 @@ class NetworkDescription:
         unless(self.ejection is not None or self.ejection_buffer == EJECTION_BUFFER,
                f"ejection_buffer = {self.ejection_buffer} B", "needs nodes with a rate of ejection",
                "ejection_buffer", "ejection")  # fmt: skip
-        for name, words in (
-            ("forwarding", FORWARDINGS),
-            ("arbiter", ARBITERS),
-            ("credits", CREDITS),
-            ("sight", SIGHTS),
-            ("duplex", DUPLEXES),
-        ):
-            value = getattr(self, name)
-            unless(value in words, f"{name} = {value}", f"one of {', '.join(words)}", name)
-        sizes = [("ejection_buffer", self.ejection_buffer)] * (self.ejection is not None)
-        if self.crossbar is not None and self.output_buffer is not None:
-            sizes.append(("output_buffer", self.output_buffer))
-        for name, size in sizes:
+        buffers = ["terminal_buffer", "local_buffer", "global_buffer"]
+        buffers += ["ejection_buffer"] * (self.ejection is not None)
+        buffers += ["output_buffer"] * self.buffered
+        for name in buffers:
+            size = getattr(self, name)
             unless(packet <= size, f"{name} = {size} B",
                    f"must hold a packet of {packet} B, all of it", name,
                    "packet_bytes")  # fmt: skip
-            unless(size < 2**40, f"{name} = {size} B", "below 2**40 bytes", name)
-        for name in ("credit_delay_ps", "allocation_ps"):
-            value = getattr(self, name)
-            unless(0 <= value <= 10**12, f"{name.removesuffix('_ps')} = {value} ps", "0 .. 1 s",
-                   name)  # fmt: skip
         unless(self.sight == "far" or self.buffered, f"sight = {self.sight}",
                "needs routers with a crossbar and output buffers", "sight", "crossbar",
                "output_buffer")  # fmt: skip
-        unless(self.ejection is None or SLOWEST <= self.ejection <= 1e15,
-               f"ejection = {self.ejection} B/s", "1 MB/s .. 1 PB/s, or unlimited",
-               "ejection")  # fmt: skip
         lanes, most = self.injection_channels, 1
-        if ROUTINGS.known(self.routing) or self.routing in ROUTINGS:
-            most = self.channels if self.duplex == "full" else 1
-        unless(1 <= lanes <= most, f"injection_channels = {lanes}",
+        if self.routing in ROUTINGS and self.duplex == "full":
+            most = self.channels
+        unless(lanes <= most, f"injection_channels = {lanes}",
                f"1 .. {most}, the virtual channels of this routing (and 1 where nodes are half "
                "duplex)", "injection_channels", "routing", "duplex")  # fmt: skip
         unless(self.duplex == "full" or self.ejection is not None, f"duplex = {self.duplex}",
@@ -299,6 +258,11 @@ class NetworkDescription:
     def crossbar_rate(self) -> int:
         """Returns the picoseconds per byte of a crossbar, times 2**16."""
         return rate_at(self.machine.local.bandwidth * (self.crossbar or 1.0))
+
+    def seed_of(self, what: str) -> int:
+        """Returns the seed of placement, mapping or traffic: its own, or else that of the run."""
+        own: int | None = getattr(self, f"{what}_seed")
+        return self.seed if own is None else own
 
     # -- what is expected of jobs
 

@@ -16,7 +16,7 @@ from odonata.agents import layout as w
 from odonata.agents.commands import events_of, power_events
 from odonata.agents.dealing import dealing, to_global, to_local
 from odonata.agents.decided import Start
-from odonata.agents.description import NetworkDescription, rate_at, rate_of
+from odonata.agents.description import SEEDED, NetworkDescription, rate_at, rate_of
 from odonata.agents.dispatch import Routers, handler, receiver
 from odonata.agents.fingerprint import assemble, fingerprint
 from odonata.agents.following import Dealings
@@ -122,8 +122,9 @@ class Network(NetworkDescription, Model, Carries, Decides, Deals, Streams, Ends,
     def parameters(self) -> dict[str, Any]:
         found = asdict(self)
         del found["power"], found["market"]
-        if self.trace_packets is None:
-            del found["trace_packets"]
+        for name in ("trace_packets", *(f"{what}_seed" for what in SEEDED)):
+            if found[name] is None:  # as in runs from before there was such a thing
+                del found[name]
         if self.power:
             found |= {"power": repr(replace(self.power, cap=None)),
                       "cap": repr(self.power.checked_cap(self.machine.n_nodes, 1))}  # fmt: skip
@@ -233,7 +234,8 @@ class Network(NetworkDescription, Model, Carries, Decides, Deals, Streams, Ends,
         jobs = no_jobs() | no_power() | no_telemetry() | Dealings.nowhere()._asdict()
         if self.workload:
             scheduler = self.scheduler if self.has_scheduler(first) else None
-            jobs = self.workload.arrays(self.seed, n, len(self.traffic), scheduler)
+            seed = self.seed_of("traffic")
+            jobs = self.workload.arrays(seed, n, len(self.traffic), scheduler)
             jobs |= self._power_arrays(g0, g1, scheduler)
             jobs |= (
                 self.exchange.fresh(scheduler)
@@ -294,10 +296,11 @@ class Network(NetworkDescription, Model, Carries, Decides, Deals, Streams, Ends,
     def _sources(self, g0: int, g1: int) -> dict[str, Any]:
         """Returns the arrays of `State` that are about open-loop traffic."""
         m, per_group = self.machine, self.machine.routers * self.machine.nodes
-        none = [[self.seed, 0, m.n_nodes, per_group, *[0] * (len(w.TRAFFIC) - 4)]]
+        seed = self.seed_of("traffic")
+        none = [[seed, 0, m.n_nodes, per_group, *[0] * (len(w.TRAFFIC) - 4)]]
         nodes, sources = (g1 - g0) * per_group, len(self.traffic)
-        partners = [t.partners(m, self.seed, g0 * per_group, g1 * per_group) for t in self.traffic]
-        words = [t.words(m, self.seed, self._own_traffic) for t in self.traffic]
+        partners = [t.partners(m, seed, g0 * per_group, g1 * per_group) for t in self.traffic]
+        words = [t.words(m, seed, self._own_traffic) for t in self.traffic]
         streams = sources + self.offset
         return {
             "traffic": np.array(words or none),
@@ -358,7 +361,9 @@ class Network(NetworkDescription, Model, Carries, Decides, Deals, Streams, Ends,
         """Returns the scheduler. The network must have jobs."""
         assert self.workload is not None
         power = supply(self.power, self.machine) if self.power else None
-        return self.workload.scheduler(self.machine, self.seed, power, self.exchange)
+        return self.workload.scheduler(
+            self.machine, self.seed_of("placement"), power, self.exchange
+        )
 
     def decide(self, state: State, time: int, key: int, a: int, b: int) -> Decision:
         board, reported = Board.of(state), cache(partial(self._reported, state, time))

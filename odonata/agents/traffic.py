@@ -15,7 +15,7 @@ from pdes.events import FOREVER, Rows
 from pdes.jit import kernel
 from pdes.random import log
 from policies.parameters import check_arguments
-from policies.register import REGISTERS, Entry, Register
+from policies.register import REGISTERS, Entry, Register, check
 from topology.dragonfly import Dragonfly
 from topology.settings import setting
 
@@ -95,10 +95,13 @@ class Traffic:
     )
     load: float = setting(
         0.3, "number", "Offered load, as a fraction of the bandwidth of a node's link.",
-        above=0, most=1,
+        above=0, most=1, accepted="above 0, at most 1 (of a node's link)",
     )  # fmt: skip
     arrivals: str = setting("poisson", "word", "How messages arrive at each node.", words=ARRIVALS)
-    message_bytes: int = setting(512, "size", "Size of each message.", otherwise="one packet")
+    message_bytes: int = setting(
+        512, "size", "Size of each message.", otherwise="one packet",
+        least=1, below=2**40,
+    )  # fmt: skip
     messages: int | None = setting(
         None, "whole", "The most messages that a node sends.", least=0, most=2**62 - 1, none="any"
     )
@@ -114,7 +117,7 @@ class Traffic:
     )
     warmup_ps: int = setting(0, "time", "Only messages generated after this are measured.")
     measure_ps: int | None = setting(
-        None, "time", "How long messages are measured; all: to the end.", none="all"
+        None, "time", "How long messages are measured; all: to the end.", above=0, none="all"
     )
     stop_ps: int | None = setting(None, "time", "When nodes stop sending.", none="never")
     trial_ps: int | None = setting(
@@ -123,70 +126,14 @@ class Traffic:
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        found, one_of = Findings(), ", ".join
-        unless, last = found.unless, self.warmup_ps + (self.measure_ps or 0)
-        unless(
-            REGISTER.known(self.pattern) or self.pattern in REGISTER,
-            f"traffic = {self.pattern}",
-            f"one of {one_of(REGISTER)}",
-            "pattern",
-        )
-        unless(
-            0 < self.load <= 1,
-            f"load = {self.load}",
-            "above 0, at most 1 (of a node's link)",
-            "load",
-        )
-        unless(
-            self.arrivals in ARRIVALS,
-            f"arrivals = {self.arrivals}",
-            f"one of {one_of(ARRIVALS)}",
-            "arrivals",
-        )
-        unless(
-            1 <= self.message_bytes < 2**40,
-            f"message = {self.message_bytes} B",
-            "1 .. 2**40 bytes",
-            "message_bytes",
-        )
-        unless(
-            self.messages is None or 0 <= self.messages < 2**62,
-            f"messages = {self.messages}",
-            "0 .. 2**62",
-            "messages",
-        )
-        unless(
-            abs(self.stride) < 2**32,
-            f"stride = {self.stride}",
-            "a number of groups, below 2**32",
-            "stride",
-        )
-        unless(0 <= self.hot <= 1, f"hot = {self.hot}", "a probability, 0 .. 1", "hot")
-        unless(
-            1 <= self.hot_every < 2**40,
-            f"hot_every = {self.hot_every}",
-            "at least 1, below 2**40",
-            "hot_every",
-        )
-        unless(self.warmup_ps >= 0, f"warm-up of {self.warmup_ps} ps", "not negative", "warmup_ps")
-        unless(
-            self.measure_ps is None or self.measure_ps > 0,
-            f"measurement of {self.measure_ps} ps",
-            "above 0",
-            "measure_ps",
-        )
-        unless(
+        found = check(self)
+        last = 0 if found.problems else self.warmup_ps + (self.measure_ps or 0)
+        found.unless(
             last <= LATEST,
             f"measurement until {last} ps",
             f"at most {LATEST} ps, 53 days",
             "measure_ps" if self.measure_ps else "warmup_ps",
             "warmup_ps",
-        )
-        unless(
-            self.stop_ps is None or self.stop_ps >= 0,
-            f"stop after {self.stop_ps} ps",
-            "not negative",
-            "stop_ps",
         )
         found.refuse()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -32,21 +31,17 @@ from odonata.agents.reports import (
     Telemetry,
 )
 from odonata.agents.scheduling import Scheduler
-from odonata.agents.task import MOST_TASKS
 from odonata.jobs.board import Board
 from odonata.jobs.request import (
-    EXCHANGES,
-    MAPPINGS,
-    MOST_NODES,
     UNIFORM,
     WAITS,
     Job,
     Stage,
 )
-from pdes.clock import LATEST
 from pdes.errors import Fault, Findings, Refused
 from pdes.events import Rows
 from policies.allocation import ALLOCATIONS
+from policies.register import check
 from policies.scheduling import SCHEDULINGS, SchedulingPolicy, comes_again
 from policies.views import Request
 from topology.dragonfly import Dragonfly
@@ -85,27 +80,9 @@ def phases_of(stage: Stage, tasks: int) -> int:
 def check_stage(
     stage: Stage, about: Callable[[str], str], nodes: int, tasks_per_node: int, found: Findings
 ) -> None:
-    """Find what is wrong with a stage; `about` names its fields."""
+    """Find what is wrong with a stage whose fields are as they are declared, on so many nodes;
+    `about` names its fields."""
     unless, tasks = found.unless, nodes * tasks_per_node
-    unless(REGISTER.known(stage.pattern) or stage.pattern in REGISTER, f"pattern = {stage.pattern}",
-           f"one of {', '.join(REGISTER)}{nearest(stage.pattern, [*REGISTER])}",
-           about("pattern"))  # fmt: skip
-    unless(1 <= stage.message_bytes < 2**40, f"message = {stage.message_bytes} B",
-           "1 .. 2**40 bytes", about("message_bytes"))  # fmt: skip
-    unless(stage.exchange in EXCHANGES, f"exchange = {stage.exchange}",
-           f"{' or '.join(EXCHANGES)}{nearest(stage.exchange, EXCHANGES)}",
-           about("exchange"))  # fmt: skip
-    unless(0 <= stage.compute_ps <= LATEST // 2**10, f"compute = {stage.compute_ps} ps",
-           "0 .. an hour", about("compute_ps"))  # fmt: skip
-    unless(stage.wait in WAITS, f"wait = {stage.wait}",
-           f"one of {', '.join(WAITS)}{nearest(stage.wait, WAITS)}", about("wait"))  # fmt: skip
-    unless(1 <= stage.reply_bytes < 2**40, f"reply = {stage.reply_bytes} B",
-           "1 .. 2**40 bytes", about("reply_bytes"))  # fmt: skip
-    unless(0 <= stage.overhead_ps <= LATEST // 2**10, f"overhead = {stage.overhead_ps} ps",
-           "0 .. an hour", about("overhead_ps"))  # fmt: skip
-    unless(0 <= stage.imbalance <= 100, f"imbalance = {stage.imbalance}", "0 .. 100",
-           about("imbalance"))  # fmt: skip
-    unless(1 <= stage.repeat <= 2**20, f"repeat = {stage.repeat}", "1 .. 2**20", about("repeat"))
     if stage.grid is not None:
         dims = DIMENSIONS.get(stage.pattern, 0)
         sides = " × ".join(map(str, stage.grid))
@@ -114,8 +91,6 @@ def check_stage(
         unless(dims in (0, len(stage.grid)), f"grid = {sides}",
                f"{stage.pattern} needs {dims} sides",
                about("grid"), about("pattern"))  # fmt: skip
-        unless(all(side >= 1 for side in stage.grid), f"grid = {sides}", "sides of at least 1",
-               about("grid"))  # fmt: skip
         places = math.prod(stage.grid)
         unless(places == tasks, f"grid = {sides}",
                f"it has {places} places for the job's {tasks} tasks "
@@ -132,17 +107,19 @@ def most_iterations(stages: Sequence[Stage], tasks: int) -> int:
     return min(most, MOST_DRAWN // drawn) if drawn else most
 
 
-def check(job: Job, where: str, tasks_per_node: int, found: Findings) -> None:
+def check_job(job: Job, where: str, tasks_per_node: int, found: Findings) -> None:
     """Find what is wrong with a job; `where` names it."""
     unless, tasks = found.unless, job.nodes * tasks_per_node
 
     def about(field: str) -> str:
         return f"{where}.{field}"
 
-    unless(1 <= job.nodes <= MOST_NODES, f"nodes = {job.nodes}", f"1 .. {MOST_NODES}",
-           about("nodes"))  # fmt: skip
-    unless(job.iterations >= 1, f"iterations = {job.iterations}", "at least 1",
-           about("iterations"))  # fmt: skip
+    before = len(found.problems)
+    check(job, found, about)
+    for stage in job.stages:
+        check(stage, found, lambda _: about("stages"))
+    if len(found.problems) > before:
+        return
     for stage in job.parts:
         check_stage(
             stage, lambda field: about("stages" if job.stages and field != "nodes" else field),
@@ -152,8 +129,6 @@ def check(job: Job, where: str, tasks_per_node: int, found: Findings) -> None:
     unless(job.iterations <= most, f"iterations = {job.iterations}",
            f"at most {most} of {job.does}, on so many tasks",
            about("iterations"), about("pattern"), about("nodes"))  # fmt: skip
-    unless(0 <= job.arrival_ps <= LATEST // 2, f"arrival = {job.arrival_ps} ps",
-           f"0 .. {LATEST // 2} ps, 26 days", about("arrival_ps"))  # fmt: skip
     unless(tasks >= 2, f"nodes = {job.nodes}",
            f"{job.does} needs two tasks that communicate, and "
            f"{tasks_per_node} per node make {tasks}",
@@ -161,28 +136,19 @@ def check(job: Job, where: str, tasks_per_node: int, found: Findings) -> None:
     unless(len(job.on) in (0, job.nodes), f"on = {len(job.on)} nodes",
            f"as many labels as it has nodes, {job.nodes}", about("on"), about("nodes"))  # fmt: skip
     unless(len(set(job.on)) == len(job.on), "on = a label twice", "each label once", about("on"))
-    if isinstance(job.mapping, str):
-        unless(job.mapping in MAPPINGS, f"mapping = {job.mapping}",
-               f"{', '.join(MAPPINGS)} or a list", about("mapping"))  # fmt: skip
-    else:
+    if not isinstance(job.mapping, str):
         unless(sorted(job.mapping) == list(range(tasks)),
                f"mapping = a list of {len(job.mapping)}",
                f"each of the job's {tasks} places once, 0 .. {tasks - 1}",
                about("mapping"), about("nodes"), "tasks_per_node")  # fmt: skip
 
 
-def nearest(word: str, words: Sequence[str]) -> str:
-    """Returns a hint at the word that may have been meant, if this is not one of them."""
-    if word in words:
-        return ""
-    near = difflib.get_close_matches(word, words, 1)
-    return f"; did you mean {near[0]}?" if near else ""
-
-
 MOST_INTERVALS = 256
 """The largest number of past intervals of counters that an allocation may read."""
 MOST_UNDER_WAY = 10_000
 """The largest number of readings of a router that may be on their way to the scheduler at once."""
+LONGEST_PS = 10**15
+"""The longest that anything takes in the NIC, in the host or in the control network: 1,000 s."""
 
 
 @dataclass(frozen=True)
@@ -212,43 +178,44 @@ class Workload:
     tasks_per_node: int = setting(2, "whole", "Tasks that each node runs.", least=1, most=128)
     launch_ps: int = setting(
         10_000_000, "time", "How long a command takes from the scheduler to a node, and a task's "
-        "end to become known to the scheduler.",
+        "end to become known to the scheduler.", most=LONGEST_PS,
     )  # fmt: skip
     telemetry_ps: int | None = setting(
         None, "time", "Time between two readings of the counters of routers and nodes, which are "
         "reported to the scheduler; auto: 100 us where the allocation policy reads them, and else "
-        "none are.", none="auto",
+        "none are.", least=1000, most=LONGEST_PS, none="auto",
     )  # fmt: skip
     telemetry_delay_ps: int = setting(
-        USUAL_DELAY_PS, "time", "How long a report takes from a router to the scheduler."
-    )
+        USUAL_DELAY_PS, "time", "How long a report takes from a router to the scheduler.",
+        most=LONGEST_PS,
+    )  # fmt: skip
     send_ps: int = setting(
         50_000, "time", "How long a message takes through the NIC before it wants the link.",
-        section="nic",
+        section="nic", most=LONGEST_PS,
     )  # fmt: skip
     match_ps: int = setting(
         100_000, "time", "How long the NIC takes to match each message that arrives, one after "
-        "the other.", section="nic",
+        "the other.", section="nic", most=LONGEST_PS,
     )  # fmt: skip
     host_ps: int = setting(
         150_000, "time", "How long the NIC takes to hand a message over to its task.",
-        section="nic",
+        section="nic", most=LONGEST_PS,
     )  # fmt: skip
     send_setup_ps: int = setting(
         0, "time", "How long the host takes to set up a message before the NIC has it.",
-        section="nic",
+        section="nic", most=LONGEST_PS,
     )  # fmt: skip
     send_copy: float | None = setting(
         None, "bandwidth", "How fast the host copies a message that it sends.", section="nic",
-        none="unlimited",
+        least=1, most=1e15, none="unlimited",
     )  # fmt: skip
     receive_setup_ps: int = setting(
         0, "time", "How long the host takes to set up a message that the NIC has handed over.",
-        section="nic",
+        section="nic", most=LONGEST_PS,
     )  # fmt: skip
     receive_copy: float | None = setting(
         None, "bandwidth", "How fast the host copies a message that it receives.", section="nic",
-        none="unlimited",
+        least=1, most=1e15, none="unlimited",
     )  # fmt: skip
 
     numbers: tuple[int, ...] = ()
@@ -262,46 +229,16 @@ class Workload:
         unless(not self.jobs or any(not job.background for job in self.jobs),
                "background = true", "at least one job is not in the background, so that the run "
                "ends", "jobs.0.background")  # fmt: skip
-        unless(1 <= self.tasks_per_node <= MOST_TASKS, f"tasks_per_node = {self.tasks_per_node}",
-               f"1 .. {MOST_TASKS}", "tasks_per_node")  # fmt: skip
-        for register, name in ((ALLOCATIONS, self.allocation), (SCHEDULINGS, self.order)):
-            if name not in register:
-                register.load()
-        unless(self.allocation in ALLOCATIONS, f"allocation = {self.allocation}",
-               f"one of {', '.join(ALLOCATIONS)}{nearest(self.allocation, [*ALLOCATIONS])}",
-               "allocation")  # fmt: skip
-        unless(self.order in SCHEDULINGS, f"order = {self.order}",
-               f"one of {', '.join(SCHEDULINGS)}{nearest(self.order, [*SCHEDULINGS])}",
-               "order")  # fmt: skip
+        check(self, found)
         unless(not (why := self._only_of_months()), f"order = {self.order}",
                f'it {why}, which only a run with fidelity = "job" can do', "order")  # fmt: skip
-        times = (
-            "launch_ps",
-            "telemetry_delay_ps",
-            "send_ps",
-            "match_ps",
-            "host_ps",
-            "send_setup_ps",
-            "receive_setup_ps",
-        )
-        for name in times:
-            value = getattr(self, name)
-            unless(0 <= value <= 10**15, f"{name.removesuffix('_ps')} = {value} ps",
-                   "0 .. 1,000 s", name)  # fmt: skip
-        unless(self.telemetry_ps is None or 1000 <= self.telemetry_ps <= 10**15,
-               f"telemetry = {self.telemetry_ps} ps", "1 ns .. 1,000 s, or auto",
-               "telemetry_ps")  # fmt: skip
         every = self.telemetry_ps or USUAL_INTERVAL_PS
         unless(self.telemetry_delay_ps <= MOST_UNDER_WAY * every,
                f"telemetry_delay = {self.telemetry_delay_ps} ps",
                f"at most {MOST_UNDER_WAY:,} times the interval of {every} ps (telemetry), since "
                "all reports that are under way are kept", "telemetry_delay_ps")  # fmt: skip
-        for name in ("send_copy", "receive_copy"):
-            value = getattr(self, name)
-            unless(value is None or 1 <= value <= 1e15, f"{name} = {value} B/s",
-                   "1 B/s .. 1 PB/s, or unlimited", name)  # fmt: skip
         for number, job in enumerate(self.jobs):
-            check(job, f"jobs.{number}", self.tasks_per_node, found)
+            check_job(job, f"jobs.{number}", self.tasks_per_node, found)
         self._check_apart(found)
         found.refuse()
 

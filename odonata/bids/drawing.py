@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
@@ -19,7 +17,7 @@ from odonata.bids.plan import BidPlan, Found
 from odonata.bids.risk import AtRisk
 from odonata.bids.training import best_so_far
 from odonata.figures.power import unit_of
-from odonata.figures.style import BLUE, DASHES, FAINT, GREY, INK, ORANGE, dress, save, style
+from odonata.figures.style import BLUE, DASHES, FAINT, GREY, INK, ORANGE, canvas, dress, save, style
 from policies.views import Market
 
 LONGEST = 150
@@ -34,9 +32,7 @@ def write(market: Market, asked: BidPlan, found: Found, path: Path, title: str) 
     """Save the figure of a search, in the format that its name ends in."""
     risky = found.at_risk
     with style():
-        figure = Figure(figsize=(12.0, 10.2 if risky else 6.4), facecolor="white",
-                        layout="constrained")  # fmt: skip
-        FigureCanvasAgg(figure)
+        figure = canvas((12.0, 10.2 if risky else 6.4))
         figure.suptitle(
             "\n".join(wrap(title, LONGEST)), x=0.01, ha="left", fontsize=10.5, color=INK
         )

@@ -114,6 +114,8 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
     """When the run ends, which a market has to know; None: when all jobs are over."""
     begun: Begun | None = None
     """How an hour begins in which a bid is tried; None: this is no such hour."""
+    placement_seed: int | None = None
+    """Of what allocation policies draw; None: that of all else."""
 
     @classmethod
     def of(
@@ -128,6 +130,7 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
         power: Power | None = None,
         market: MarketSettings | None = None,
         until_us: int | None = None,
+        placement_seed: int | None = None,
     ) -> Cluster:
         """Returns the machine that runs the jobs of a source, which is read now: with its nodes,
         and its `overrun`, without jobs that its power policy can never start. Where nobody says
@@ -147,7 +150,8 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
             power = replace(power, demand="mira" if source.model == "mira" else "constant")
         return admitted(cls(trace, nodes, scheduling, scheduling_parameters, machine, allocation,
                             allocation_parameters, overrun, seed, power=power,
-                            applications=measured, market=market, until_us=until_us))  # fmt: skip
+                            applications=measured, market=market, until_us=until_us,
+                            placement_seed=placement_seed))  # fmt: skip
 
     name, tick, kinds, fanout = "cluster", "us", w.KINDS, w.FANOUT
     alone = True
@@ -321,6 +325,8 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
                 "seed": self.seed, "machine": repr(self.machine), "allocation": self.allocation,
                 "allocation_parameters": json.dumps(dict(self.allocation_parameters)),
             }  # fmt: skip
+            if self.placement_seed is not None:
+                found["placement_seed"] = self.placement_seed
         if self.power is not None:
             demand = self.demand
             for array in (demand.mean_w, demand.spread, demand.change_at, demand.change_to):
@@ -390,7 +396,8 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
                             self.trading.policy if self.trading else None)  # fmt: skip
         by_interval = self.power is not None and self.power.passes == "intervals"
         known = None if self.power is None else self._known
-        return Passes(policies, self.machine, self.seed, self.choices, by_interval, known)
+        seed = self.seed if self.placement_seed is None else self.placement_seed
+        return Passes(policies, self.machine, seed, self.choices, by_interval, known)
 
     def _known(self, name: str) -> Steps | None:
         """Returns the price, the carbon intensity or the cap over time, None where there is

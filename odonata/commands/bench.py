@@ -12,7 +12,7 @@ import click
 from odonata.commands.group import SETTINGS, LazyGroup
 from odonata.commands.options import TIME, debug_option, json_option, progress_option
 from odonata.commands.output import print_json, print_table
-from odonata.experiment.progress import ProgressLine, wanted
+from odonata.experiment.progress import ProgressLine
 from odonata.experiment.units import show_count, show_time
 from pdes.errors import Fault
 
@@ -69,7 +69,8 @@ def measured(model: Model, how: How) -> Report:
     from pdes.driver import run
     from pdes.transport import Serial, world
 
-    line = ProgressLine(how.end, model.tick) if wanted(how.progress) else None
+    shown = how.progress
+    line = None if shown is False else ProgressLine(how.end, model.tick, shown)
     try:
         result = run(
             model,

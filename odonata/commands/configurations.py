@@ -17,6 +17,7 @@ from odonata.commands.output import print_json, print_table
 from odonata.experiment.units import power_w, show_power
 from pdes import launcher
 from pdes.errors import Refused
+from pdes.replacing import check_place
 from pdes.shown import say
 
 if TYPE_CHECKING:
@@ -159,14 +160,7 @@ def check(file: Path | None, machine: str | None, repair: bool, node_w: float | 
 def check_out(csv: Path | None, overwrite: bool, out: Path | None) -> None:
     """Refuse what cannot be written, before anything is read."""
     if csv is not None:
-        if not csv.name.lower().endswith(SUFFIXES):
-            raise Refused(f"--csv {csv}: the name must end in {' or '.join(SUFFIXES)}")
-        if csv.is_dir():
-            raise Refused(f"--csv {csv}: this is a directory: name a file in it")
-        if not csv.absolute().parent.is_dir():
-            raise Refused(f"--csv {csv}: there is no directory {csv.parent}")
-        if csv.exists() and not overwrite:
-            raise Refused(f"--csv {csv}: there is such a file: name another, or add --overwrite")
+        check_place(csv, "--csv", SUFFIXES, overwrite)
     elif overwrite:
         raise Refused("--overwrite: of which file? --csv FILE")
     if out is not None and out.exists() and not out.is_dir():

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
-from odonata.agents.network import Network
 from odonata.commands.bench import How, measured, run_options, show
 from odonata.commands.group import SETTINGS
 from odonata.commands.options import TIME, network_options
-from odonata.results.performance import performance
+
+if TYPE_CHECKING:
+    from odonata.agents.network import Network
 
 
 @click.command("dragonfly", context_settings=SETTINGS)
@@ -19,6 +21,8 @@ from odonata.results.performance import performance
 @click.option("--duration", "end", type=TIME, help="Of simulated time.  [default: 100us]")
 def command(how: How, as_json: bool, network: Network) -> None:
     """A dragonfly, packet by packet, under open-loop traffic."""
+    from odonata.results.performance import performance
+
     report = measured(network, how)
     if report.alone:
         performance(network, report.alone)

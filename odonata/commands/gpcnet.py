@@ -13,7 +13,6 @@ from odonata.commands.output import print_json, print_table
 from odonata.studies.congestion.options import CONGESTORS, MACHINE
 from pdes import launcher
 from pdes.errors import require
-from topology.presets import PRESETS
 
 ALL = "all"
 
@@ -44,6 +43,7 @@ def show(nodes: int, preset: str, congestor: str, tasks: int, seeds: range, as_j
     """Measure the impact factors, and print them."""
     from odonata.studies.congestion.gpcnet import CANARIES, LEAST_NODES
     from odonata.studies.congestion.simulation import NONE, Point, simulate
+    from topology.presets import PRESETS
 
     require(preset in PRESETS, f"preset {preset}: one of {', '.join(PRESETS)}")
     most = PRESETS[preset].machine.n_nodes

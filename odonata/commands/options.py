@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import difflib
 import functools
+import json
 import math
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -30,7 +31,7 @@ debug_option = click.option(
 progress_option = click.option(
     "--progress/--no-progress",
     default=None,
-    help="Show how far it is; by default on a terminal only.",
+    help="Show how far it is; by default on a terminal, and seldom elsewhere.",
 )
 plugin_option = click.option(
     "--plugin",
@@ -95,44 +96,88 @@ NULLABLE = {"whole": ("N", functools.partial(_number, int)),
             "number": ("NUMBER", functools.partial(_number, float))}  # fmt: skip
 
 
-def _type(key: Key) -> Any:
-    plain = TYPES[key.kind]
-    if not key.none:
-        return plain
-    name, parse = NULLABLE.get(key.kind) or (plain.name, plain.parse)
+OFFERED = Path(__file__).with_name("options.json")
 
-    def parse_or_none(text: str) -> float | None:
-        if text == key.none:
-            return None
-        try:
-            return parse(text)
-        except ValueError as error:
-            raise ValueError(f"{error}; or {key.none}") from None
 
-    return Quantity(f"{name}|{key.none}", parse_or_none)
+class Offered(NamedTuple):
+    """An option that stands for a key: what its help needs of the key. They are made of the keys
+    (`declared`) and kept in a file, as the keys are declared beside what they set, which takes a
+    second to import."""
+
+    name: str
+    option: str
+    kind: str
+    none: str
+    about: str
+
+    @property
+    def type(self) -> Any:
+        plain = TYPES[self.kind]
+        if not self.none:
+            return plain
+        name, parse = NULLABLE.get(self.kind) or (plain.name, plain.parse)
+
+        def parse_or_none(text: str) -> float | None:
+            if text == self.none:
+                return None
+            try:
+                return parse(text)
+            except ValueError as error:
+                raise ValueError(f"{error}; or {self.none}") from None
+
+        return Quantity(f"{name}|{self.none}", parse_or_none)
+
+    def added_to(self, command: Any, more: str = "") -> Any:
+        """Returns the command with this option; `more` help."""
+        return click.option(
+            f"--{self.option.replace('_', '-')}",
+            self.option,
+            type=self.type,
+            default=UNSET if self.none else None,
+            metavar="NAME" if self.option == "preset" else None,
+            help=self.about + more,
+        )(command)
+
+
+def offered() -> dict[str, list[Offered]]:
+    """Returns the options of a machine, of a network and of its traffic."""
+    kept = json.loads(OFFERED.read_text(encoding="utf-8"))
+    return {part: [Offered(*row) for row in rows] for part, rows in kept.items()}
+
+
+def declared() -> dict[str, list[Offered]]:
+    """Returns the same as the keys have it; `python scripts/options.py --write` keeps it."""
+    from odonata.experiment.keys import MACHINE_KEYS
+    from odonata.experiment.values import words_of
+
+    network, traffic = network_keys()
+    parts = {"machine": MACHINE_KEYS, "network": network, "traffic": traffic}
+    return {
+        part: [Offered(key.name, key.option, key.kind, key.none,
+                       _help(key, () if part == "machine" else words_of(key)))
+               for key in keys]
+        for part, keys in parts.items()
+    }  # fmt: skip
+
+
+def network_keys() -> tuple[tuple[Key, ...], tuple[Key, ...]]:
+    """Returns the keys of a network that are options, and those of its traffic."""
+    from odonata.experiment.experiment import BY_PATH, needs_jobs, of
+
+    nodes = tuple(key for key in of("nic") if not needs_jobs(key))
+    return ((*of("network"), *nodes, BY_PATH["run.seed"]),
+            tuple(key for key in of("traffic") if key.field))  # fmt: skip
 
 
 def _help(key: Key, words: tuple[str, ...]) -> str:
-    about = key.about
+    about, words = key.about, words or key.how.words
     if words and key.name != "preset":
         about = f"{about[:-1]}: {', '.join(words[:-1])} or {words[-1]}."
+    if key.name == "preset":
+        about += f"  [default: {key.default}]"
     if key.section == "run" or (key.how.otherwise and key.section != "machine"):
         about += f"  [default: {key.shown_default()}]"
     return about
-
-
-def option(key: Key, more: str = "", words: tuple[str, ...] = ()) -> Any:
-    """Returns the click option of a key; `more` help. `words` are those accepted, where these can
-    be registered."""
-    name = key.option
-    return click.option(
-        f"--{name.replace('_', '-')}",
-        name,
-        type=_type(key),
-        default=UNSET if key.none else None,
-        metavar="NAME" if name == "preset" else None,
-        help=_help(key, words or key.how.words) + more,
-    )
 
 
 def _given(options: dict[str, Any], table: tuple[Key, ...]) -> dict[str, Any]:
@@ -153,10 +198,10 @@ def machine_options(command: Any, fitting: bool = False) -> Any:
     `fitting`: see `floor_options`.
     """
 
-    from odonata.experiment.keys import MACHINE_KEYS, PRESET
-
     @functools.wraps(command)
     def with_machine(**options: Any) -> Any:
+        from odonata.experiment.keys import PRESET
+
         name, preset = options.pop("name", None), options.pop("preset")
         if name and preset and name != preset:
             raise Refused(f"two presets, {name} and {preset}: name one")
@@ -168,9 +213,8 @@ def machine_options(command: Any, fitting: bool = False) -> Any:
         options["preset"] = preset
         return command(**options)
 
-    for key in reversed(MACHINE_KEYS):
-        default = f"  [default: {PRESET}]" if key.name == "preset" else ""
-        with_machine = option(key, default)(with_machine)
+    for each in reversed(offered()["machine"]):
+        with_machine = each.added_to(with_machine)
     return with_machine
 
 
@@ -247,13 +291,6 @@ def network_options(command: Any, curve: bool = False) -> Any:
     overrides it. `curve`: see `curve_options`.
     """
 
-    from odonata.experiment.experiment import BY_PATH, needs_jobs, of
-    from odonata.experiment.values import words_of
-
-    nodes = tuple(key for key in of("nic") if not needs_jobs(key))
-    network_keys = (*of("network"), *nodes, BY_PATH["run.seed"])
-    traffic_keys = tuple(key for key in of("traffic") if key.field)
-
     @machine_options
     @functools.wraps(command)
     def with_network(machine: Dragonfly, preset: str, plugins: Any, **options: Any) -> Any:
@@ -266,11 +303,12 @@ def network_options(command: Any, curve: bool = False) -> Any:
         for path in plugins:
             load_plugin(path)
         network, traffic, end = workload(preset)
-        given = _given(options, network_keys)
+        of_network, of_traffic = network_keys()
+        given = _given(options, of_network)
         router = given.pop("", "ideal")
         require(router in ROUTERS, f"router = {router}: must be one of {', '.join(ROUTERS)}")
         network |= {**ROUTERS[router], **given}
-        traffic |= _given(options, traffic_keys)
+        traffic |= _given(options, of_traffic)
         if curve:
             names = [name.strip() for name in network.get("routing", Network.routing).split(",")]
             network["routing"], options["routings"] = names[0], names
@@ -281,11 +319,11 @@ def network_options(command: Any, curve: bool = False) -> Any:
         built = Network(machine, (Traffic(**traffic),), **network)
         return command(network=built, **options)
 
-    for key in reversed((*network_keys, *traffic_keys)):
-        if not (curve and key.name in SWEPT):
+    rows = offered()
+    for each in reversed([*rows["network"], *rows["traffic"]]):
+        if not (curve and each.name in SWEPT):
             several = " Several, with commas: as many curves." if curve else ""
-            more = several if key.name == "routing" else ""
-            with_network = option(key, more, words_of(key))(with_network)
+            with_network = each.added_to(with_network, several * (each.name == "routing"))
     return plugin_option(with_network)
 
 

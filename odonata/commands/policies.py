@@ -18,7 +18,6 @@ from pdes import launcher
 from pdes.errors import Refused
 from policies.parameters import Parameter
 from policies.register import BUILT_IN, REGISTERS, Entry, load_plugin
-from topology.settings import settings_of
 
 FILLED_BY = (*BUILT_IN, "odonata.agents.patterns", "odonata.agents.traffic")
 """Modules that register the built-in policies and patterns when they are imported."""
@@ -111,6 +110,7 @@ def sentences(entry: Entry) -> Iterator[str]:
 def _settings(entry: Entry) -> list[dict[str, Any]]:
     """Returns the keys of an experiment's [traffic] that are about this pattern of traffic only."""
     from odonata.agents.traffic import Traffic, TrafficPattern
+    from topology.settings import settings_of
 
     names = entry.settings if isinstance(entry, TrafficPattern) else ()
     return [

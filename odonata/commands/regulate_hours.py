@@ -68,7 +68,7 @@ class Agenda:
 
     @property
     def done(self) -> float:
-        return len(self.found) / len(self._tasks)
+        return len(self.found) / max(1, len(self._tasks))
 
 
 def every(tasks: Sequence[Task], jobs: int) -> list[OneRun]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from odonata.jobs.metering import PowerRecord
     from odonata.jobs.schedule import Schedule
     from odonata.results.power_measures import PowerMeasures
+    from odonata.results.recorded import Reproduction
     from odonata.results.schedule_measures import Measures
     from odonata.traces.trace import Trace
     from pdes.driver import Result
@@ -84,6 +85,8 @@ DURATION = Quantity("TIME", time_us)
 @click.option("--by", type=Quantity("WORD", part_of), multiple=True,
               help="Also show mean waits, or turnarounds of moldable jobs, by size of job, user, "
               "project (account and group are the same) or application; repeatable.")  # fmt: skip
+@click.option("--recorded", is_flag=True, help="Also compare waits with those that TRACE has "
+              "recorded: does it behave like the real machine?")  # fmt: skip
 @click.option("--csv", type=click.Path(path_type=Path, dir_okay=False),
               help="Write the jobs with Batsim's columns.")  # fmt: skip
 @click.option("--swf", type=click.Path(path_type=Path, dir_okay=False),
@@ -168,6 +171,7 @@ def schedule(
     cooldown: int,
     seed: int,
     by: Sequence[str],
+    recorded: bool,
     csv: Path | None,
     swf: Path | None,
     plot: Path | None,
@@ -178,6 +182,9 @@ def schedule(
 
     if allocation and not machine:
         raise Refused(f"--allocation {allocation}: on which machine? --machine PRESET")
+    if recorded and load is not None:
+        raise Refused(f"--load {load:g}: waits were recorded at the load of the trace itself, so "
+                      "--recorded has nothing to compare with: leave out one of them")  # fmt: skip
     dragonfly = machine_of(machine) if machine else None
     check_outputs(csv, swf, plot)
     for module in ("changing", "reading", "lublin", "mira", "poisson", "rmap"):
@@ -215,12 +222,21 @@ def schedule(
                       f"they are submitted within {show_duration(read.span_us / 1e6)}")  # fmt: skip
     if launcher.rank() > 0:
         return
-    write_files(runs, csv, swf, plot)
+    from odonata.results.recorded import reproduction
+
+    beside = {it.label: reproduction(it.schedule, **cut) for it in runs if recorded}
+    write_files(runs, csv, swf, None if beside else plot)
+    if beside and plot is not None:
+        from odonata.figures.recorded import draw_reproductions
+
+        draw_reproductions({it.label: it.schedule for it in runs}, beside, plot)
     if as_json:
         facts = [one.facts() for one in runs]
+        for known in facts if beside else ():
+            known["recorded"] = beside[known["label"]].facts()
         print_json(facts[0] if len(facts) == 1 else {"runs": facts})
     else:
-        show(runs, by)
+        show(runs, by, beside)
     for name, why in failed.items():  # when all others have been told
         raise type(why)(f"{name}: {why}")
 
@@ -232,7 +248,7 @@ def simulated(
     """Returns the runs; those that failed go to `failed`, by their labels. On several ranks each
     rank has some of them, and the first gets all."""
     from odonata.cluster.simulation import simulate
-    from odonata.experiment.progress import ProgressLine, wanted
+    from odonata.experiment.progress import ProgressLine
     from odonata.results.schedule_measures import measures
     from pdes.transport import Serial, world
 
@@ -244,7 +260,7 @@ def simulated(
     for number, model in enumerate(models.values()):
         if number % transport.size != transport.rank:
             continue
-        line = ProgressLine(None, model.tick) if wanted(None) else None
+        line = ProgressLine(None, model.tick)
         began = time.perf_counter()
         try:
             found, result, power = simulate(model, progress=line, transport=Serial())
@@ -252,8 +268,7 @@ def simulated(
             made.append((number, error))
             continue
         finally:
-            if line:
-                line.close()
+            line.close()
         measured = measures(found, **cut)
         seconds = time.perf_counter() - began - result.compile_seconds + reading
         made.append((number, found, result, power, measured, seconds, reading))
@@ -294,10 +309,14 @@ def write_files(runs: Sequence[Ran], csv: Path | None, swf: Path | None, plot: P
             write_overview(one.schedule, plot, Watts.of(one.schedule, one.power, price, carbon))
 
 
-def show(runs: Sequence[Ran], by: Sequence[str] = ()) -> None:
-    """Print the trace, and tables of so many runs as the terminal is wide for."""
+def show(
+    runs: Sequence[Ran], by: Sequence[str] = (), beside: Mapping[str, Reproduction] | None = None
+) -> None:
+    """Print the trace, and tables of so many runs as the terminal is wide for; also what was
+    recorded `beside` them, by their labels."""
     from rich.text import Text
 
+    from odonata.commands.recorded import show as show_recorded
     from odonata.results.summary_rows import account_of
 
     console = plain_console(highlight=False)
@@ -316,6 +335,8 @@ def show(runs: Sequence[Ran], by: Sequence[str] = ()) -> None:
         for what in by:
             console.print()
             console.print(parts_table(runs[at : at + each], what))
+    if beside:
+        show_recorded(console, beside)
     console.print()
     console.print(Text(time_words(runs), "dim"), soft_wrap=True)
 

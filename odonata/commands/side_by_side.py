@@ -28,7 +28,7 @@ from odonata.results.register import (
     misleads,
 )
 from odonata.results.run import INCOMPLETE, Run
-from odonata.results.statistics import Interval, difference, interval
+from odonata.results.statistics import METHODS, RESAMPLED, Interval, difference, interval
 from odonata.results.summary_rows import simulated_text, still
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that differ only in their seed; or one run."""
+    """Runs that differ only in their seeds; or one run."""
 
     label: str
     columns: tuple[Column, ...]
@@ -68,11 +68,21 @@ class Group:
     def seeds(self) -> tuple[int, ...]:
         return tuple(column.run.experiment.run.seed for column in self.columns)
 
+    @property
+    def every_seed(self) -> tuple[tuple[int, ...], ...]:
+        """Returns the seeds of each run: that of the run, and those of placement and the like."""
+        return tuple(_seeds(column) for column in self.columns)
+
     def values(self, path: str) -> list[float | None]:
         return [column.values.get(path) for column in self.columns]
 
+    @property
+    def method(self) -> str:
+        """Returns how its intervals are computed."""
+        return RESAMPLED if self.columns[0].run.experiment.replicates else METHODS[0]
+
     def mean(self, path: str) -> Interval:
-        return interval(self.values(path))
+        return interval(self.values(path), method=self.method)
 
     def mark(self, path: str) -> str:
         """Returns what stands behind a figure that is not of a steady state, in any of its runs."""
@@ -94,8 +104,7 @@ def grouped(columns: Sequence[Column]) -> list[Group]:
     groups: dict[tuple[Any, ...], list[Column]] = {}
     for column in columns:
         place, again = _settings(column.run), 0
-        while any(column.run.experiment.run.seed == other.run.experiment.run.seed
-                  for other in groups.get((*place, again), ())):  # fmt: skip
+        while any(_seeds(column) == _seeds(other) for other in groups.get((*place, again), ())):
             again += 1
         groups.setdefault((*place, again), []).append(column)
     if len(groups) < 2 or len(groups) == len(columns):
@@ -104,13 +113,14 @@ def grouped(columns: Sequence[Column]) -> list[Group]:
     if len(set(stems)) < len(stems):
         stems = [some[0].label for some in groups.values()]
     return [Group(f"{stem} ({len(some)} seeds)" if len(some) > 1 else some[0].label,
-                  tuple(sorted(some, key=_seed)))
+                  tuple(sorted(some, key=_seeds)))
             for stem, some in zip(stems, groups.values(), strict=True)]  # fmt: skip
 
 
-def _seed(column: Column) -> int:
-    seed: int = column.run.experiment.run.seed
-    return seed
+def _seeds(column: Column) -> tuple[int, ...]:
+    from odonata.experiment.sections import seeds_of
+
+    return tuple(seeds_of(column.run.experiment.run).values())
 
 
 def each(columns: Sequence[Column]) -> list[Group]:
@@ -119,8 +129,9 @@ def each(columns: Sequence[Column]) -> list[Group]:
 
 
 def _settings(run: Run) -> tuple[tuple[str, str], ...]:
+    indifferent = ("metrics.", f"{SEED}.")
     return tuple((path, value) for path, value in run.experiment.written().items()
-                 if path not in INDIFFERENT and not path.startswith("metrics."))  # fmt: skip
+                 if path not in INDIFFERENT and not path.startswith(indifferent))  # fmt: skip
 
 
 def _stem(labels: Sequence[str]) -> str:
@@ -191,12 +202,11 @@ def change(group: Group, base: Group, path: str) -> Change:
     part = relative(group.mean(path).mean, base.mean(path).mean)
     if group is base:
         return Change(part, None)
-    first, second = (dict(zip(it.seeds, it.values(path), strict=True)) for it in (base, group))
+    first, second = (dict(zip(it.every_seed, it.values(path), strict=True)) for it in (base, group))
     common = [seed for seed in first if seed in second]
-    if len(common) > 1:
-        apart = difference([first[it] for it in common], [second[it] for it in common], True)
-    else:
-        apart = difference([*first.values()], [*second.values()], False)
+    paired = len(common) > 1
+    ones, others = ([of[it] for it in (common if paired else of)] for of in (first, second))
+    apart = difference(ones, others, paired, method=group.method)
     return Change(part, None if math.isnan(apart.low) else apart.excludes_zero)
 
 

@@ -16,6 +16,7 @@ from odonata.commands.output import print_json, print_table
 from odonata.experiment.units import show_duration, time_ps
 from pdes import launcher
 from pdes.errors import Refused
+from pdes.replacing import check_place
 
 if TYPE_CHECKING:
     from odonata.jobs.series import Steps
@@ -217,14 +218,7 @@ def check_out(csv: Path | None, overwrite: bool) -> None:
         if overwrite:
             raise Refused("--overwrite: of which file? --csv OUT")
         return
-    if not csv.name.lower().endswith(".csv"):
-        raise Refused(f"--csv {csv}: the name must end in .csv")
-    if csv.is_dir():
-        raise Refused(f"--csv {csv}: this is a directory: name a file in it")
-    if not csv.absolute().parent.is_dir():
-        raise Refused(f"--csv {csv}: there is no directory {csv.parent}")
-    if csv.exists() and not overwrite:
-        raise Refused(f"--csv {csv}: there is such a file: name another, or add --overwrite")
+    check_place(csv, "--csv", (".csv",), overwrite)
 
 
 def write_csv(path: Path, steps: Steps) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -14,6 +15,7 @@ from odonata.commands.group import SETTINGS
 from odonata.commands.options import Quantity, cores, json_option, plugin_option
 from odonata.commands.output import print_json
 from odonata.experiment.terminal import plain_console
+from odonata.sweeps import FORMATS, LOGS, WIDTHS
 from pdes.errors import Fault, Refused
 from pdes.shown import say
 
@@ -84,6 +86,30 @@ if TYPE_CHECKING:
     "--plot",
     metavar="FIGURE:X[:HUE]",
     help="Draw a figure over an axis, in colours for another; all other axes are panels.",
+)
+@click.option(
+    "--format",
+    type=click.Choice(FORMATS),
+    help="What the picture of --plot is saved as.  [default: png]",
+)
+@click.option(
+    "--width",
+    type=click.Choice(WIDTHS),
+    help="How wide it is: for a screen, or as one "
+    "column or all the text of a paper, with fonts of a paper.  [default: screen]",
+)
+@click.option("--log", type=click.Choice(LOGS), help="Which of its axes are logarithmic.")
+@click.option(
+    "--ratio",
+    is_flag=True,
+    default=None,
+    help="Draw ratios to the runs that --against names, not the figure itself.",
+)
+@click.option(
+    "--over",
+    metavar="AXIS",
+    help="Average over an axis, or several with commas: tables, CSV and pictures take its values, "
+    "with all seeds, as repetitions.",
 )
 @click.option(
     "--optimise",
@@ -177,6 +203,7 @@ def share_of(text: str) -> tuple[int, int]:
 def check_shown(plan: Plan) -> None:
     """Refuse a baseline or a drawing over what is no axis, before anything is simulated."""
     from odonata.sweeps.drawing import JOB
+    from odonata.sweeps.table import Swept
 
     axes = {axis.name: axis.labels for axis in plan.axes}
     baseline_of(axes, plan.wanted.against)
@@ -185,6 +212,24 @@ def check_shown(plan: Plan) -> None:
         if axis.strip() not in (*axes, JOB):
             raise Refused(f"--plot {plan.wanted.plot}: {axis}: no axis of this sweep; there are "
                           f"{', '.join([*axes, JOB])}")  # fmt: skip
+    averaged(Swept.of(plan, {}), vars(plan.wanted))
+
+
+def averaged(found: Swept, wanted: Mapping[str, Any]) -> Swept:
+    """Returns results averaged over the axes that --over names. Refused where one of them is
+    needed, or a ratio has no baseline."""
+    if wanted["ratio"] and not (wanted["against"] and wanted["plot"]):
+        raise Refused("--ratio: of what, to what? --plot FIGURE:X:HUE --against AXIS=VALUE")
+    if not wanted["over"]:
+        return found
+    try:
+        found = found.over(*(word.strip() for word in wanted["over"].split(",")))
+    except Refused as refusal:
+        raise Refused(f"--over {wanted['over']}: {refusal}") from None
+    for option in ("against", "plot"):
+        if not found.averaged.keys().isdisjoint(re.split(r"[:=]", wanted[option])):
+            raise Refused(f"--over {wanted['over']}: --{option} {wanted[option]} is about it")
+    return found
 
 
 def run(plan: Plan, out: Path, jobs: int, share: tuple[int, int] | None, as_json: bool) -> None:
@@ -205,9 +250,7 @@ def run(plan: Plan, out: Path, jobs: int, share: tuple[int, int] | None, as_json
         if failed and not ran.stopped:
             raise Fault(f"{failed:,} of {len(plan.points):,} points have failed so far")
         return
-    wanted = plan.wanted
-    show(found, out, _shown(found, wanted.figures, out), wanted.against, wanted.plot, as_json,
-         plan.file)  # fmt: skip
+    show(found, out, vars(plan.wanted), as_json, plan.file)
     if not as_json:
         print(ran)
     if found.failures or ran.failures:
@@ -240,8 +283,7 @@ def _show_kept(out: Path | None, given: dict[str, Any], listing: bool, as_json: 
     if listing:
         print(*found.figures, sep="\n")
         return
-    show(found, out, _shown(found, wanted["figures"], out), wanted["against"], wanted["plot"],
-         as_json, plan_in(out)["file"])  # fmt: skip
+    show(found, out, wanted, as_json, plan_in(out)["file"])
 
 
 def _list_figures(plan: Plan, out: Path) -> None:
@@ -289,21 +331,22 @@ def _shown(found: Swept, figures: Sequence[str], out: Path) -> list[str]:
                       "--figure NAME") from None  # fmt: skip
 
 
-def show(
-    found: Swept, out: Path, figures: Sequence[str], against: str, plot: str, as_json: bool,
-    file: str,
-) -> None:  # fmt: skip
-    """Write the files of a sweep, and print its table."""
+def show(whole: Swept, out: Path, wanted: Mapping[str, Any], as_json: bool, file: str) -> None:
+    """Write the files of a sweep, and print its table, as it is `wanted`."""
     from odonata.sweeps.drawing import draw
     from odonata.sweeps.page import write_page
 
-    if not found.known:
+    if not whole.known:
         raise Refused(f"{out}: no point of this sweep has been simulated yet")
-    baseline = baseline_of(found.axes, against)
+    found = averaged(whole, wanted)
+    figures, plot = _shown(found, wanted["figures"], out), wanted["plot"]
+    baseline = baseline_of(found.axes, wanted["against"])
+    how = {"baseline": baseline if wanted["ratio"] else None, "log": wanted["log"],
+           "width": wanted["width"]}  # fmt: skip
     written = [*found.write(out, baseline), write_page(found, figures, baseline, out, file)]
     refusal = None
     try:
-        written += [draw(found, plot, out)] if plot else []
+        written += [draw(found, plot, out, wanted["format"], **how)] if plot else []
     except Refused as reason:  # told when all else has been shown
         refusal = reason
     if as_json:
@@ -390,6 +433,8 @@ def facts(
             rows.append(row)
     return {
         "out": str(out), "axes": {name: list(labels) for name, labels in found.axes.items()},
+        **({"over": {name: list(labels) for name, labels in found.averaged.items()}}
+           if found.averaged else {}),
         "seeds": list(found.seeds), "missing": found.missing, "failures": found.failures,
         "interval": found.method, "confidence": found.confidence, "results": rows,
         "files": [str(path) for path in written],

@@ -14,6 +14,7 @@ from odonata.commands.output import print_json, print_table
 from odonata.experiment.units import show_duration, time_us
 from pdes import launcher
 from pdes.errors import Refused
+from pdes.replacing import check_place
 
 if TYPE_CHECKING:
     from odonata.traces.source import Source
@@ -159,12 +160,7 @@ def check_out(path: Path, overwrite: bool) -> None:
     """Refuse what cannot be written, before anything is read."""
     if not path.name.lower().endswith(SUFFIXES):
         raise Refused(f"-o {path}: SWF is written: the name must end in {' or '.join(SUFFIXES)}")
-    if path.is_dir():
-        raise Refused(f"-o {path}: this is a directory: name a file in it")
-    if not path.absolute().parent.is_dir():
-        raise Refused(f"-o {path}: there is no directory {path.parent}")
-    if path.exists() and not overwrite:
-        raise Refused(f"-o {path}: there is such a file: name another, or add --overwrite")
+    check_place(path, "-o", overwrite=overwrite)
 
 
 def write_swf(path: Path, trace: Trace) -> None:

@@ -14,6 +14,7 @@ from odonata.commands.options import json_option
 from odonata.commands.output import print_json, print_table
 from pdes import launcher
 from pdes.errors import Refused
+from pdes.replacing import check_place
 
 if TYPE_CHECKING:
     from odonata.traces.mix import Mix
@@ -68,14 +69,7 @@ def check_out(csv: Path, name: str | None, overwrite: bool) -> None:
     """Refuse what cannot be written, before anything is read."""
     if name is None:
         raise Refused(f"--csv {csv}: which table? odonata types aqa --csv {csv}")
-    if not csv.name.lower().endswith(SUFFIX):
-        raise Refused(f"--csv {csv}: the name must end in {SUFFIX}")
-    if csv.is_dir():
-        raise Refused(f"--csv {csv}: this is a directory: name a file in it")
-    if not csv.absolute().parent.is_dir():
-        raise Refused(f"--csv {csv}: there is no directory {csv.parent}")
-    if csv.exists() and not overwrite:
-        raise Refused(f"--csv {csv}: there is such a file: name another, or add --overwrite")
+    check_place(csv, "--csv", (SUFFIX,), overwrite)
 
 
 # -- for programs

@@ -1,7 +1,8 @@
-"""`odonata watch`: a run that goes on, or is over, followed in the terminal.
+"""`odonata watch`: a run, a sweep or a study that goes on, or is over, followed in the terminal.
 
-It reads what the ranks have flushed and asks nothing of the run itself, so it can be started and
-stopped at will, on any machine that sees the files.
+It reads what is on disk and asks nothing of whoever writes it, so it can be started and stopped at
+will, on any machine that sees the files. Nothing heavy is imported before there is something to
+show.
 """
 
 from __future__ import annotations
@@ -9,25 +10,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
-import numpy as np
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
-from rich.table import Table
-from rich.text import Text
 
 from odonata.commands.group import SETTINGS
 from odonata.experiment.terminal import plain_console
 from odonata.experiment.units import show_count, show_duration, show_time
-from odonata.jobs.schedule import STATES
-from odonata.results.derived import system
-from odonata.results.job_table import tally
-from odonata.results.run import Run
-from odonata.results.run import open as open_run
-from pdes.join import claimed, status_of
-from pdes.stream import COMPLETE, DIED, FAILED, NAME, STOPPED
+
+if TYPE_CHECKING:
+    import numpy as np
+    from rich.console import Console, RenderableType
+    from rich.text import Text
+
+    from odonata.results.run import Run
 
 SAMPLES = 32
 """How many of the latest samples are shown."""
@@ -41,7 +37,7 @@ QUIET = 5
 @click.option("--every", default=1.0, show_default=True, help="Seconds between two looks.")
 @click.option("--once", is_flag=True, help="One look; so too where this is not a terminal.")
 def command(path: Path, every: float, once: bool) -> None:
-    """Follow the run in DIR while it goes on."""
+    """Follow the run, the sweep or the study in DIR while it goes on."""
     watch(path, every, once, plain_console(markup=False))
 
 
@@ -53,8 +49,13 @@ class Frame(NamedTuple):
 
 
 def watch(path: Path, every: float, once: bool, console: Console) -> None:
-    """Follow a run until it is over, or until the user stops it; from its beginning, if it is about
-    to be started."""
+    """Follow a run, a sweep or a study until it is over, or until the user stops it; from its
+    beginning, if it is about to be started."""
+    from rich.live import Live
+
+    from pdes.join import claimed
+    from pdes.stream import NAME
+
     while not once and claimed(path) and not (path / NAME.format(0)).exists():
         time.sleep(every)
     if once or not console.is_terminal:
@@ -70,6 +71,24 @@ def watch(path: Path, every: float, once: bool, console: Console) -> None:
 
 
 def frame(path: Path) -> Frame:
+    """Returns what there is to be seen in a directory now."""
+    from odonata.study.store import every_path_in
+
+    if every_path_in(path):
+        from odonata.commands.watch_study import of_study
+
+        return Frame(*of_study(path))
+    return of_run(path)
+
+
+def of_run(path: Path) -> Frame:
+    from rich.console import Group
+    from rich.text import Text
+
+    from odonata.results.run import open as open_run
+    from pdes.join import status_of
+    from pdes.stream import COMPLETE, DIED, FAILED, STOPPED
+
     status, age = status_of(path)
     with open_run(path) as run:
         flush_s = float(run.attributes["flush_s"])
@@ -95,14 +114,23 @@ def frame(path: Path) -> Frame:
         return Frame(Group(*rows), over)
 
 
+def bar(done: float) -> str:
+    """Returns how much is done, 0 .. 1, as a bar and per cent."""
+    return "━" * round(30 * done) + "╌" * (30 - round(30 * done)) + f" {done:4.0%}"
+
+
 def _heading(run: Run, state: Text, over: bool) -> RenderableType:
+    from rich.console import Group
+    from rich.text import Text
+
+    from odonata.results.job_table import tally
+
     end, reached = run.experiment.run.end, run.reached_ps
     counts = tally(run.job_records, reached) if run.has("jobs") else None
     reached = run.simulated_ps
     done = reached / end if end else 1.0
     if end is None:
         done = counts.done / sum(counts) if counts else float(run.complete)
-    bar = "━" * round(30 * done) + "╌" * (30 - round(30 * done))
     wall = run.engine.wall_s.data.sum(axis=0).max() if len(run.time) else 0.0
     events = int(run.engine.events.sum()) if len(run.time) else 0
     pace = f"  {show_count(events / wall)} events/s" if wall else ""
@@ -111,24 +139,32 @@ def _heading(run: Run, state: Text, over: bool) -> RenderableType:
         left = f"  {wall / reached * (end - reached):.0f} s left"
     name = Text.assemble((run.experiment.name, "bold"), "  ", state)
     of = "" if end is None else f" of {show_time(end)}"
-    line = Text(f"{bar} {done:4.0%}  {show_time(reached)}{of}{pace}{left}")
+    line = Text(f"{bar(done)}  {show_time(reached)}{of}{pace}{left}")
     return Group(name, line, Text(f"jobs: {counts}")) if counts else Group(name, line)
 
 
 def _of_jobs(run: Run, state: Text) -> RenderableType:
     """Returns the heading of a run of the job fidelity: how many of its jobs are done."""
+    import numpy as np
+    from rich.console import Group
+    from rich.text import Text
+
+    from odonata.jobs.schedule import STATES
+
     counts = np.bincount(run.schedule.state, minlength=len(STATES))
     done = int(run.schedule.done.sum()) / max(1, len(run.schedule))
-    bar = "━" * round(30 * done) + "╌" * (30 - round(30 * done))
     name = Text.assemble((run.experiment.name, "bold"), "  ", state)
     listed = ", ".join(f"{count:,} {word}" for word, count in zip(STATES, counts, strict=True)
                        if count)  # fmt: skip
-    line = Text(f"{bar} {done:4.0%}  {show_duration(run.simulated_us / 1e6)} simulated")
+    line = Text(f"{bar(done)}  {show_duration(run.simulated_us / 1e6)} simulated")
     return Group(name, line, Text(f"jobs: {listed}"))
 
 
 def _queue(run: Run) -> RenderableType:
     """Returns the queue and the busy nodes of the latest samples."""
+    import numpy as np
+    from rich.table import Table
+
     shown = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2))
     for _ in range(3):
         shown.add_column(no_wrap=True)
@@ -142,6 +178,11 @@ def _queue(run: Run) -> RenderableType:
 
 
 def _series(run: Run) -> RenderableType:
+    import numpy as np
+    from rich.table import Table
+
+    from odonata.results.derived import system
+
     series = system(run, SAMPLES)
     shown = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2))
     for _ in range(3):
@@ -164,6 +205,8 @@ def _series(run: Run) -> RenderableType:
 def sparkline(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]], most: float = 0.0) -> str:
     """Returns a line of bars from zero to the largest, or to `most`; a gap where there is no
     value."""
+    import numpy as np
+
     top = max(most, np.nanmax(values)) if np.isfinite(values).any() else 0.0
     marks = [" " if not np.isfinite(v) else
              BARS[min(len(BARS) - 1, int(v / top * len(BARS)))] if top else BARS[0]

@@ -55,8 +55,6 @@ JOB_HOURS = (1, 6, 24, 7 * 24, 30 * 24, 365 * 24)
 """The intervals between samples of a job run that are chosen from, in hours."""
 HOUR_US = 3600 * 10**6
 MOST_SAMPLES, MOST_CHECKPOINTS = 100_000, 100_000
-FLUSH_PS = (10**9, 60 * 10**12)
-"""The limits of `metrics.flush`: wall time, as any time in picoseconds."""
 HOMES = {"machine": ("machine",), "network": ("network", "run", "nic", "metrics"),
          "workload": ("scheduler", "nic")}  # fmt: skip
 """The sections that have the keys of a part of a network."""
@@ -294,7 +292,7 @@ class Building(JobSections):
 
     def _need_jobs(self) -> None:
         """Where there are no jobs, blame the first key of a section that needs them."""
-        for section in ("scheduler", "nic") if not self.sections["jobs"] else ():
+        for section in ("scheduler", "nic", "run") if not self.sections["jobs"] else ():
             ours = [path for path in self.given if path.startswith(f"{section}.")
                     and needs_jobs(self.keys[path])]  # fmt: skip
             if ours:
@@ -409,8 +407,6 @@ class Building(JobSections):
         end: int | None = None if self.sections["jobs"] or self.of_jobs else DURATION
         if self.good(duration.path):
             end = self.values[duration.path]
-        if end == 0:
-            self.complain("above 0", duration)
         for section in self._traffics() if not self.of_jobs else ():
             end = self._end_of(section, end, duration)
         return end
@@ -439,21 +435,15 @@ class Building(JobSections):
         end = self._end()
         checkpoint = self.get("run.checkpoint_every")
         often = BY_PATH["run.checkpoint_every"]
-        if checkpoint == 0:
-            self.complain("above 0, or never", often)
-        elif checkpoint and end is not None and -(-end // checkpoint) > MOST_CHECKPOINTS:
+        if checkpoint and end is not None and -(-end // checkpoint) > MOST_CHECKPOINTS:
             self.complain(f"{-(-end // checkpoint):,} checkpoints in {show_time(end)}; at most "
                           f"{MOST_CHECKPOINTS:,}", often, duration)  # fmt: skip
         usual = JOB_INTERVAL if self.of_jobs else usual_interval(end)
         every = self.values.get(interval.path, usual)
-        if every == 0:
-            self.complain("above 0", interval)
-        elif end is not None and -(-end // every) > MOST_SAMPLES:
+        if end is not None and -(-end // every) > MOST_SAMPLES:
             least = show_time(round_up(-(-end // MOST_SAMPLES)))
             self.complain(f"{-(-end // every):,} samples in {show_time(end)}; at most "
                           f"{MOST_SAMPLES:,}, as with {least}", interval, duration)  # fmt: skip
-        if not FLUSH_PS[0] <= self.get("metrics.flush") <= FLUSH_PS[1]:
-            self.complain(f"{' .. '.join(map(show_time, FLUSH_PS))}", BY_PATH["metrics.flush"])
         return end, Metrics(**{"interval_ps": every} | self.fields("metrics"))
 
 

@@ -61,7 +61,13 @@ class Described(ABC):
                 section = key.section
                 plain, bracket, _ = section.partition("[")
                 lines += ["", f"[[{plain}]]" if bracket else f"[{section}]"]
-            lines.append(f"{key.name} = {value}")
+            if is_own_seed(key):  # TOML has no key that is a number and a table
+                name, _, what = key.name.partition(".")
+                before = lines.pop().partition(" = ")[2]
+                inner = before[2:-2] if before.startswith("{") else f"{OTHERS} = {before}"
+                lines.append(f"{name} = {{ {inner}, {what} = {value} }}")
+            else:
+                lines.append(f"{key.name} = {value}")
         return "\n".join(lines) + "\n"
 
     def settings(self) -> Iterator[tuple[Key, str]]:
@@ -75,6 +81,8 @@ class Described(ABC):
                 for key in of(section):
                     if not self.has(key) or (section == "jobs" and not _says(part, key)):
                         continue
+                    if is_own_seed(key) and key.of(part) is None:
+                        continue
                     if key is COUNT:
                         yield key.within(here), str(count)
                     elif key in (ROUTER_KEY, SENSITIVITY_KEY, MIX_KEY):
@@ -87,6 +95,12 @@ class Described(ABC):
     def has(self, key: Key) -> bool:
         """Tells whether a key applies to it."""
         return True
+
+    @property
+    def replicates(self) -> bool:
+        """Tells whether experiments that differ from it only in their seed simulate replicates of
+        one trace, and are no independent runs."""
+        return False
 
     @property
     @abstractmethod
@@ -168,7 +182,7 @@ class Experiment(Described):
             self.machine,
             self.traffic,
             workload=workload,
-            seed=self.run.seed,
+            **{name: value for name, value in vars(self.run).items() if name.endswith("seed")},
             dedicated_scheduler=self.run.dedicated_scheduler,
             power=self.power,
             market=self.market,
@@ -240,7 +254,8 @@ class JobExperiment(Described):
             )
         )
         return Cluster.of(self.trace, how.order, order, self.machine, how.allocation, allocation,
-                          self.run.seed, self.power, self.market, self._until_us)  # fmt: skip
+                          self.run.seed, self.power, self.market, self._until_us,
+                          self.run.placement_seed)  # fmt: skip
 
     @property
     def _until_us(self) -> int | None:
@@ -253,6 +268,10 @@ class JobExperiment(Described):
             return (*self.model().tables(1),), (*self.model().logs(),)
         logs = ("starts", "ends", "placements") if self.machine else ("starts", "ends")
         return ("system", "jobs"), logs
+
+    @property
+    def replicates(self) -> bool:
+        return self.trace.resample_ps is not None
 
     def has(self, key: Key) -> bool:
         placing = self.machine is not None or key.name != "allocation"
@@ -271,10 +290,20 @@ def _optional(made: Experiment | JobExperiment) -> tuple[str, ...]:
 
 OF_JOB_RUNS = {
     "scheduler": ("allocation", "order"),
-    "run": ("duration", "protocol", "checkpoint_every", "seed"),
+    "run": ("duration", "protocol", "checkpoint_every", "seed", "seed.placement"),
     "metrics": ("interval", "flush"),
 }
 """The keys of shared sections that apply to the job fidelity."""
+
+
+SEED = "run.seed"
+OTHERS = "others"
+"""In a table of seeds, that of all that has none of its own: run.seed itself."""
+
+
+def is_own_seed(key: Key) -> bool:
+    """Tells whether a key is the seed of one thing, such as run.seed.placement."""
+    return key.path.startswith(f"{SEED}.")
 
 
 OF_A_PATTERN = ("pattern", "message", "exchange", "compute", "grid")
@@ -359,9 +388,11 @@ REPEATED = ("traffic", "jobs")
 
 def needs_jobs(key: Key) -> bool:
     """Tells whether a key is of an experiment only if that runs jobs."""
-    return key.section == "scheduler" or (key.section == "nic" and key.field not in OF_NODES)
+    of_jobs = key.section == "nic" and key.field not in OF_NODES
+    return key.section == "scheduler" or of_jobs or key.path in OF_PLACED_JOBS
 
 
+OF_PLACED_JOBS = (f"{SEED}.placement", f"{SEED}.mapping")
 PRESET_KEY = MACHINE_KEYS[0]
 ROUTER_KEY = Key("network", "router", Setting(
     "word", "Routers like those of another simulator: other defaults of the keys about crossbars, "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,8 +12,10 @@ from odonata.experiment.experiment import (
     BY_PATH,
     INCLUDE_KEY,
     KEYS,
+    OTHERS,
     REPEATED,
     SECTIONS,
+    SEED,
     SWEEP,
     needs_jobs,
     of,
@@ -110,7 +112,7 @@ class Given:
         """Take the keys of a section; `source` says where they are from."""
         if section not in self.sections[kind]:
             self.sections[kind].append(section)
-        for name, value in content.items():
+        for name, value in _with_seeds(section, content):
             path = f"{section}.{name}"
             if path in self.keys:
                 said = f"{source.change}: {path} = {show(value)}" if source.change else ""
@@ -186,6 +188,8 @@ class Given:
             self._take_whole(path, text, source)
         elif path in SECTIONS and path != "jobs":
             self.note(f"{said}: a section; set one of its keys, as {of(path)[0].path}, or {NONE}")
+        elif path == SEED and text.startswith("{"):
+            self._take_section("run", "run", {"seed": from_shell(text)}, source)
         elif path in self.keys:
             given = self._from_shell(self.keys[path].kind, text)
             self._give(path, source._replace(given=given))
@@ -260,6 +264,8 @@ class Given:
     def _numbered(self, path: str) -> str:
         """Returns a path in its usual form: jobs.0.nodes is jobs[0].nodes, and so is
         jobs[fft].nodes if that is its name; and the only traffic there is, is traffic[0] too."""
+        if path == f"{SEED}.{OTHERS}":
+            return SEED
         path = re.sub(rf"^({'|'.join(REPEATED)})\.(\d+)\b", r"\1[\2]", path)
         if named := re.match(r"jobs\[([^]]*)\]", path):
             called = [
@@ -382,6 +388,16 @@ class Given:
             for key in of(kind)
             if key.field and self.good(path := f"{section}.{key.name}")
         }
+
+
+def _with_seeds(section: str, content: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Returns the keys of a section and their values; those of a table of seeds one by one."""
+    for name, value in content.items():
+        if f"{section}.{name}" == SEED and isinstance(value, dict) and value:
+            for what, seed in value.items():
+                yield name if what == OTHERS else f"{name}.{what}", seed
+        else:
+            yield name, value
 
 
 def map_within(kind: str, section: str) -> list[Key]:

@@ -69,8 +69,6 @@ class JobSections(Policies):
                 if called and not (called.isprintable() and len(called) <= NAME_LENGTH):
                     self.complain(f"at most {NAME_LENGTH} characters that can be printed", text)
             self._stages(section)
-            if self.get(count.path) < 1:
-                self.complain("at least 1", count)
             total += self.get(count.path)
             if total > MOST_JOBS:
                 self.complain(f"{total:,} jobs in all; at most {MOST_JOBS:,}", count)

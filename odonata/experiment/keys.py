@@ -246,9 +246,7 @@ def parameter_keys(key: Key, policy: str) -> dict[str, Key]:
 
 
 def _parameter_key(key: Key, one: Parameter) -> Key:
-    kinds = {int: "whole", float: "number", bool: "flag", str: "text"}
-    kind = one.unit if one.unit in ("time", "size") else kinds[one.type]
-    how = Setting(kind, one.about, least=one.least, most=one.most)
+    how = one.setting
     return Key(key.path, one.name, how, _default(how, one.default), key.owner, one.name)
 
 

@@ -10,9 +10,10 @@ from typing import Any
 from odonata.experiment.experiment import BY_PATH
 from odonata.experiment.given import Given, Value
 from odonata.experiment.keys import Key, parameter_keys
-from odonata.experiment.values import from_shell, nearest, plain, read
+from odonata.experiment.values import from_shell, plain, read
 from pdes.errors import Refused
 from policies.register import REGISTERS, load_plugin, plugin_path
+from topology.settings import meant
 
 
 def shell_parameters(
@@ -138,23 +139,17 @@ class Policies(Given):
     ) -> tuple[str, Any] | None:
         """Returns name and value of a parameter, or None after reporting a problem."""
         self.keys[key.path], self.given[key.path] = key, value
-        entry = REGISTERS[owner.how.register][policy]
-        one = next(each for each in entry.parameters if each.name == name)
         try:
-            return name, one.checked(read(key, value.given), policy)
+            return name, read(key, value.given)
         except ValueError as error:
             self.complain(str(error), key)
-        except Refused:
-            self.complain(one.accepted, key)
         return None
 
     def _no_parameter(self, key: Key, policy: str, name: str, known: list[str]) -> None:
-        near = nearest(name, known)
         have = f"{policy} has {', '.join(known)}" if known else f"{policy} has no parameters"
-        meant = f"; did you mean {near}?" if near else ""
         given = self.parameters[key.path][name]
         where = given.change or f"{given.file}: {plain(f'{key.path}.{name}')}"
-        self.note(f"{where}: unknown; {have}{meant}", self.place(key))
+        self.note(f"{where}: unknown; {have}{meant(name, known)}", self.place(key))
 
     def _try(self, key: Key, policy: str, parameters: tuple[tuple[str, Any], ...]) -> None:
         """Report what the policy itself finds wrong with its parameters together."""

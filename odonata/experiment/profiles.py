@@ -17,10 +17,10 @@ from typing import Any
 from odonata.agents.profile import Measured, Profile
 from odonata.agents.workload import check_stage
 from odonata.experiment.keys import STAGE, Key, keys_of
-from odonata.experiment.values import nearest, plain, read, show, syntax
+from odonata.experiment.values import plain, read, show, syntax
 from odonata.jobs.request import Stage
 from pdes.errors import Findings, Refused
-from topology.settings import setting
+from topology.settings import meant, setting
 
 HOME = Path(__file__).resolve().parent.parent / "profiles"
 """The directory of the profiles that come with this package."""
@@ -74,10 +74,8 @@ def path_of(name: str, home: Path | None = None) -> Path:
         return path
     if name.endswith(SUFFIX):
         raise Refused(f"profile {plain(name)}: there is no such file")
-    near = nearest(name, built_in())
-    meant = f"; did you mean {near}?" if near else ""
     raise Refused(f"profile {plain(name)}: one of {', '.join(built_in())}, or a file that ends in "
-                  f"{SUFFIX}{meant}")  # fmt: skip
+                  f"{SUFFIX}{meant(name, built_in())}")  # fmt: skip
 
 
 def profile_in(path: Path) -> Profile:
@@ -141,27 +139,15 @@ def fields_of(
     found = {}
     for name, value in given.items():
         if name not in keys:
-            near = nearest(name.replace("-", "_"), keys)
-            meant = f"did you mean {near}?" if near else f"one of {', '.join(keys)}"
-            problems.append(f"{where}: {plain(prefix + name)}: unknown; {meant}")
+            hint = meant(name.replace("-", "_"), keys) or f"; one of {', '.join(keys)}"
+            problems.append(f"{where}: {plain(prefix + name)}: unknown{hint}")
             continue
         key = keys[name]
         try:
             found[name] = read(key, value)
-            _within(key, found[name])
         except ValueError as error:
-            found.pop(name, None)
             problems.append(f"{where}: {prefix}{name} = {show(value)}: {error}")
     return found
-
-
-def _within(key: Key, value: Any) -> None:
-    least, most = key.how.least, key.how.most
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        if least is not None and value < least:
-            raise ValueError(f"at least {least:g}")
-        if most is not None and value > most:
-            raise ValueError(f"at most {most:g}")
 
 
 def _measured(given: Any, where: str, problems: list[str]) -> Measured | None:

@@ -1,4 +1,4 @@
-"""The progress bar of runs and of studies, on anything longer than a second."""
+"""The progress of runs and of studies: a bar on a terminal, elsewhere a line now and then."""
 
 from __future__ import annotations
 
@@ -18,16 +18,22 @@ if TYPE_CHECKING:
     from pdes.model import Tally
 
 FIRST, EVERY, EVERY_LINE = 1.0, 0.2, 5.0
-"""Seconds: before the first output; between two on a terminal; between two elsewhere."""
+"""Seconds: before the first output; between two on a terminal; between two elsewhere, if they are
+asked for."""
+SELDOM, MOST_SELDOM, PART = 30.0, 900.0, 0.1
+"""Seconds between two lines in a file or a pipe, where nobody has asked for them: a part of the
+time that has passed, within these bounds."""
 
 
 class Bar:
     """One line on stderr: how much is done, and words about it. On a terminal it is rewritten, and
-    gone when it is closed; elsewhere a line is added now and then."""
+    gone when it is closed; elsewhere a line is added now and then, and seldom unless they are
+    `asked` for."""
 
-    def __init__(self) -> None:
-        self._terminal = launcher.terminal()
-        self._next = time.perf_counter() + FIRST
+    def __init__(self, asked: bool | None = None) -> None:
+        self._terminal, self._seldom = launcher.terminal(), not asked
+        self._began = time.perf_counter()
+        self._next = self._began + (FIRST if self._terminal or asked else SELDOM)
         self._progress: Progress | None = None
 
     @property
@@ -38,7 +44,9 @@ class Bar:
 
     def show(self, done: float | None, words: str) -> None:
         """Show progress. `done`: 0 .. 1, or None where the total is not known."""
-        self._next = time.perf_counter() + (EVERY if self._terminal else EVERY_LINE)
+        now = time.perf_counter()
+        lines = min(max(SELDOM, PART * (now - self._began)), MOST_SELDOM)
+        self._next = now + (EVERY if self._terminal else lines if self._seldom else EVERY_LINE)
         share = "" if done is None else f"{done:4.0%}  "
         if not self._terminal:
             print(plain(f"{share}{words}".strip()), file=sys.stderr, flush=True)
@@ -75,9 +83,9 @@ class ProgressLine:
     handled, and how many jobs are done, if there are any. Times are in ticks of the model. A run
     without an end is done when its jobs are, so these tell how long it may still take."""
 
-    def __init__(self, end: int | None, tick: str = "ps") -> None:
+    def __init__(self, end: int | None, tick: str = "ps", asked: bool | None = None) -> None:
         self._end, self._tick = end, tick
-        self._bar = Bar()
+        self._bar = Bar(asked)
         self._first: tuple[float, int, int, int] | None = None
         """When it was first called, and with what."""
 
@@ -123,8 +131,3 @@ def show_seconds(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.1f} {unit}"
     return f"{seconds:.0f} s"
-
-
-def wanted(asked: bool | None) -> bool:
-    """Tells whether progress is shown: by default on a terminal only."""
-    return launcher.terminal() if asked is None else asked

@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, make_dataclass
 from typing import Any
 
-from odonata.agents.description import NetworkDescription
+from odonata.agents.description import SEEDED, NetworkDescription
 from odonata.agents.workload import Workload
 from pdes.protocol import PROTOCOLS
+from policies.register import check
 from topology.settings import setting, settings_of
 
 DURATION = 100 * 10**6
@@ -60,17 +61,29 @@ class _Running:
 
     end: int | None = setting(
         DURATION, "time", "How much time is simulated; done: until nothing is left to happen.",
-        name="duration", none="done", otherwise="100 us, and with jobs done",
+        name="duration", above=0, none="done", otherwise="100 us, and with jobs done",
     )  # fmt: skip
     protocol: str = setting(
         "window", "word", "How ranks agree on how far it is safe to go.", words=(*PROTOCOLS,)
     )
     checkpoint_every: int | None = setting(
-        None, "time", "Simulated time between two checkpoints.", none="never"
+        None, "time", "Simulated time between two checkpoints.", above=0, none="never"
     )
+
+    def __post_init__(self) -> None:
+        check(self).refuse()
 
 
 RunSettings = _section("RunSettings", "run", NetworkDescription, base=_Running)
+
+
+def seeds_of(run: Any) -> dict[str, int]:
+    """Returns the seeds of [run]: that of all that has none of its own, and those of what may have
+    one."""
+    own = {what: getattr(run, f"{what}_seed") for what in SEEDED}
+    return {"others": run.seed} | {
+        what: run.seed if seed is None else seed for what, seed in own.items()
+    }
 
 
 def _of_network(name: str) -> Any:
@@ -85,10 +98,16 @@ class Metrics:
     was sampled in `flush_ps` of wall time."""
 
     interval_ps: int = setting(
-        INTERVAL, "time", "Simulated time between two samples.",
+        INTERVAL, "time", "Simulated time between two samples.", above=0,
         otherwise="10 us, for 20 .. 1,000 samples; of jobs 1 h or more, for at most 1,000",
     )  # fmt: skip
     ports: bool = setting(True, "flag", "Keep the counters of every port.")
     channels: bool = setting(False, "flag", "Keep the counters of every virtual channel.")
     trace_packets: int | None = _of_network("trace_packets")
-    flush_ps: int = setting(2 * 10**12, "time", "Wall time whose samples a crash may lose.")
+    flush_ps: int = setting(
+        2 * 10**12, "time", "Wall time whose samples a crash may lose.",
+        least=10**9, most=60 * 10**12,
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        check(self).refuse()

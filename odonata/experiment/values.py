@@ -15,8 +15,8 @@ from typing import Any
 from odonata.experiment.experiment import COUNT, KEYS, SECTIONS, of
 from odonata.experiment.keys import KINDS, READERS, SERIES, Key, quoted
 from odonata.experiment.units import long_time_ps, size_bytes
-from odonata.traces.clock import parse_epoch, zone_of
 from policies.register import OF_YOUR_OWN, REGISTERS
+from topology.settings import Setting, meant
 
 
 def words_of(key: Key) -> tuple[str, ...]:
@@ -34,10 +34,18 @@ def read(key: Key, value: Any, long: bool = False) -> Any:
     microseconds. Raises ValueError saying what is accepted."""
     if key.none and value == key.none:
         return None
-    accepted = KINDS[key.kind] + (f", or {key.none}" if key.none else "")
-    number = isinstance(value, int | float) and not isinstance(value, bool)
     if key.kind == "word":
         return _word(key, value)
+    found = _read(key, value, long)
+    if wrong := key.how.wrong(found):
+        raise ValueError(wrong)
+    return found
+
+
+def _read(key: Key, value: Any, long: bool) -> Any:
+    """Returns a value of the key's kind, whatever its limits."""
+    accepted = KINDS[key.kind] + (f", or {key.none}" if key.none else "")
+    number = isinstance(value, int | float) and not isinstance(value, bool)
     if key.kind == "labels" and isinstance(value, str):
         return _ranges(value, accepted)
     if key.kind in ("wholes", "labels", "texts", "numbers"):
@@ -67,10 +75,8 @@ def read(key: Key, value: Any, long: bool = False) -> Any:
             raise ValueError("text in UTF-8")
         return value
     if key.kind == "date" and isinstance(value, str | date):  # TOML has them, too
-        parse_epoch(value)
         return value if isinstance(value, str) else value.isoformat()
     if key.kind == "zone" and isinstance(value, str):
-        zone_of(value)
         return value
     if key.kind in READERS and isinstance(value, str):
         return _quantity(key, value, long)
@@ -128,15 +134,14 @@ def _list(key: Key, value: Any) -> tuple[Any, ...] | str:
     if isinstance(value, str) and value in key.how.words:
         return value
     each = {"texts": "text", "numbers": "number"}.get(key.kind, "whole")
-    one = replace(COUNT, how=replace(COUNT.how, kind=each))
+    one = replace(COUNT, how=Setting(each, ""))
     if isinstance(value, list | tuple):
         try:
             return tuple(read(one, item) for item in value)
         except ValueError:
             pass
-    near = nearest(value, words) if isinstance(value, str) else None
     accepted = f"{', '.join(words)} or {KINDS[key.kind]}" if words else KINDS[key.kind]
-    raise ValueError(accepted + (f"; did you mean {near}?" if near else ""))
+    raise ValueError(accepted + meant(value, words))
 
 
 MOST_LABELS = 10**7
@@ -172,14 +177,13 @@ def _quantity(key: Key, text: str, long: bool = False) -> float:
 
 
 def _word(key: Key, value: Any) -> str:
-    known = REGISTERS[key.how.register].known if key.how.register else key.how.words.__contains__
-    if isinstance(value, str) and known(value):
-        return value
-    words = words_of(key)
-    near = nearest(value, words) if isinstance(value, str) else None
-    meant = f"; did you mean {near}?" if near else ""
-    own = OF_YOUR_OWN if key.how.register and isinstance(value, str) else ""
-    raise ValueError(f"one of {', '.join(words)}{meant}{own}")
+    if not key.how.register:
+        if wrong := key.how.wrong(value):
+            raise ValueError(wrong)
+    elif not isinstance(value, str) or not REGISTERS[key.how.register].known(value):
+        words, own = words_of(key), OF_YOUR_OWN if isinstance(value, str) else ""
+        raise ValueError(f"one of {', '.join(words)}{meant(value, words)}{own}")
+    return str(value)
 
 
 def show(value: Any) -> str:

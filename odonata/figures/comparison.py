@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, PercentFormatter
@@ -30,8 +29,11 @@ from odonata.figures.style import (
     INK,
     RUN_COLOURS,
     Floats,
+    canvas,
     check_name,
     dress,
+    from_zero,
+    keyed,
     remark,
     save,
     style,
@@ -65,8 +67,7 @@ def comparison(
     watts = {name: it for name, it in (power or {}).items() if len(it.time)}
     inches = {"over time": 5.7 + 2.9 * bool(watts), "jobs": 3.5, "spread": 4.6 * placed}
     shown = {name: high for name, high in inches.items() if high}
-    figure = Figure(figsize=(12.0, sum(shown.values())), facecolor="white", layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = canvas((12.0, sum(shown.values())))
     made: Any = figure.subfigures(len(shown), 1, height_ratios=[*shown.values()])
     parts = dict(zip(shown, made, strict=True))
     above, below, *drawn = parts["over time"].subplots(2 + bool(watts), 1, sharex=True)
@@ -81,13 +82,7 @@ def comparison(
         found[name] = measures(schedule)
         series = _rebased(steps(schedule), first_us(schedule))
         edges, mean, _ = _few(clock, series, series.busy)
-        above.stairs(
-            mean / schedule.nodes,
-            edges,
-            baseline=None,
-            **look,
-            label=f" {name}" if name.startswith("_") else name,
-        )  # or it is left out
+        above.stairs(mean / schedule.nodes, edges, baseline=None, **look, label=keyed(name))
         edges, mean, _ = _few(clock, series, series.queue)
         below.stairs(mean, edges, baseline=None, **look)
         times, done = job_times(schedule), schedule.done
@@ -246,11 +241,10 @@ def of_packets(groups: Mapping[str, Sequence[Run]]) -> Figure:
              for at, run in enumerate(runs) if run.power is not None}  # fmt: skip
     watts = {name: record for name, record in watts.items() if len(record.time)}
     high = 7.4 + 3.2 * jobs + 3.2 * bool(watts)
-    canvas = Figure(figsize=(11.5, high), facecolor="white", layout="constrained")
-    FigureCanvasAgg(canvas)
+    figure = canvas((11.5, high))
     shape: Any = [["load", "latency"], ["links", "tail"], *[["jobs", "jobs"]] * jobs,
                   *[["power", "power"]] * bool(watts)]  # fmt: skip
-    panels = canvas.subplot_mosaic(shape)
+    panels = figure.subplot_mosaic(shape)
     four = [panels[name] for name in ("load", "latency", "links", "tail")]
     keys, looks = [], {}
     for (label, runs), colour in zip(groups.items(), RUN_COLOURS, strict=False):
@@ -269,9 +263,9 @@ def of_packets(groups: Mapping[str, Sequence[Run]]) -> Figure:
     taken, made = ("received", "sent") if jobs else ("accepted", "offered")
     keys += [Line2D([], [], color=INK, lw=1.4, label=f"{taken}, mean"),
              Line2D([], [], color=INK, lw=0.9, ls=DASHES, label=f"{made}, 99 %")]  # fmt: skip
-    canvas.legend(keys, [str(handle.get_label()) for handle in keys],
+    figure.legend(keys, [str(handle.get_label()) for handle in keys],
                   loc="outside upper center", ncols=min(6, len(keys)))  # fmt: skip
-    return canvas
+    return figure
 
 
 def _job_times(groups: Mapping[str, Sequence[Run]], axes: Axes) -> None:
@@ -292,7 +286,7 @@ def _job_times(groups: Mapping[str, Sequence[Run]], axes: Axes) -> None:
     crowded = len(names) > 8
     axes.set_xticks(range(len(names)), names, rotation=30 if crowded else 0,
                     ha="right" if crowded else "center")  # fmt: skip
-    axes.set_ylim(0)
+    from_zero(axes)
     axes.set_ylabel("run time of jobs (µs)")
     dress(axes)
 

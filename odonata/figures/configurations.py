@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
@@ -26,7 +25,10 @@ from odonata.figures.style import (
     LIGHT_TO_DARK,
     ORANGE,
     PURPLE,
+    brief,
+    canvas,
     dress,
+    legend_above,
     save,
     style,
     thousands,
@@ -37,13 +39,9 @@ from odonata.provisioning.table import Table
 
 COLOURS = dict(zip(FORMS, (ORANGE, "#f0b98a", GREEN, "#9fd3c0"), strict=True))
 """The colours of the canonical forms: packed and spread differ, and a low cap is paler."""
-LEGEND: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.2,
-                          "handlelength": 1.2, "columnspacing": 1.3}  # fmt: skip
 WIDEST = 60.0
 """Inches, however many applications there are."""
 MOST_COLUMNS = 4
-LONGEST_NAME = 16
-"""Letters of an application's name beyond which it is cut."""
 
 
 def draw(found: Sequence[Found], tables: Mapping[str, Table], directory: Path) -> list[Path]:
@@ -80,13 +78,8 @@ def _applications(found: Sequence[Found]) -> list[str]:
     return list(dict.fromkeys(each.application for each in found))
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
-
-
 def _figure(wide: float, high: float) -> Figure:
-    figure = Figure(figsize=(min(wide, WIDEST), high), facecolor="white", layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = canvas((min(wide, WIDEST), high))
     return figure
 
 
@@ -125,7 +118,7 @@ def speedups(found: Sequence[Found]) -> Figure:
     axes.axhline(1.0, color=INK, lw=0.9, zorder=3)
     axes.set_ylim(0, top(np.nan_to_num(values), least=1.2))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
-    axes.set_xticks(range(len(applications)), [_short(name) for name in applications])
+    axes.set_xticks(range(len(applications)), [brief(name) for name in applications])
     axes.set_ylabel("speed-up of the best over packed-max")
     figure.legend(ncols=6, loc="outside upper right", handlelength=1.2, columnspacing=1.3)
     return figure
@@ -152,14 +145,14 @@ def canonical(found: Sequence[Found]) -> Figure:
         axes.set_xticks(range(len(mine)), [_with_best(each) for each in mine], fontsize=8)
         axes.set_title(words(bound_w), loc="left", fontweight="bold")
     figure.supylabel("performance, in parts of the best", fontsize=9.5)
-    panels[0].legend(ncols=4, **LEGEND)
+    legend_above(panels[0], ncols=4)
     return figure
 
 
 def _with_best(each: Found) -> str:
     best = each.best
     below = "nothing fits" if best is None else f"{best.name}\n{seconds_text(best.seconds)}"
-    return f"{_short(each.application)}\n{below}"
+    return f"{brief(each.application)}\n{below}"
 
 
 def seconds_text(seconds: float) -> str:
@@ -224,6 +217,6 @@ def _panel(axes: Axes, each: Found, table: Table) -> None:
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(FuncFormatter(thousands))
     dress(axes)
-    axes.set_title(_short(each.application), loc="left")
+    axes.set_title(brief(each.application), loc="left")
     best = "nothing fits" if each.best is None else f"best {each.best.name}"
     axes.set_title(best, loc="right", fontsize=8.5, color=GREY)

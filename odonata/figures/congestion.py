@@ -29,8 +29,10 @@ from odonata.figures.style import (
     NO_CABLE,
     NOTHING,
     Floats,
+    brief,
     cumulated,
     dress,
+    keyed,
     say,
     thousands,
 )
@@ -243,13 +245,8 @@ def _keys(run: Run) -> list[Patch]:
         return []
     _, jobs = fullest(run)
     some = jobs if len(jobs) <= len(FEW) else jobs[: len(FEW) - 1]
-    keys = [Patch(color=colour, label=_label(it.name))
+    keys = [Patch(color=colour, label=keyed(brief(it.name)))
             for it, colour in zip(some, job_colours(len(jobs)), strict=False)]  # fmt: skip
     if len(some) < len(jobs):
         keys.append(Patch(fill=False, lw=0, label=f"and {len(jobs) - len(some):,} more jobs"))
     return [*keys, Patch(color=IDLE, label="idle node")]
-
-
-def _label(name: str) -> str:
-    brief = name if len(name) <= 18 else f"{name[:17]}…"
-    return f" {brief}" if brief.startswith("_") else brief  # or it is left out

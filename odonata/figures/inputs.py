@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from odonata.figures.network import span_ps
-from odonata.figures.style import BLUE, ORANGE, PURPLE, dress
+from odonata.figures.style import BLUE, ORANGE, PURPLE, dress, legend_above
 from odonata.results.derived import input_counters
 from odonata.results.input_waits import CAUSES, input_waits
 
@@ -33,7 +33,7 @@ def causes(run: Run, axes: Axes) -> None:
     axes.set_xlabel("first packets that wait, mean per input")
     axes.set_ylabel("input port")
     dress(axes)
-    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, borderaxespad=0.2)
+    legend_above(axes, ncols=3)
 
 
 def longest(run: Run, axes: Axes) -> None:
@@ -53,4 +53,4 @@ def longest(run: Run, axes: Axes) -> None:
     )
     axes.set_ylabel("longest wait for the crossbar (us)")
     dress(axes)
-    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, borderaxespad=0.2)
+    legend_above(axes, ncols=2)

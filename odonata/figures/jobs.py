@@ -24,7 +24,9 @@ from odonata.figures.style import (
     ORANGE,
     PURPLE,
     Floats,
+    brief,
     dress,
+    legend_above,
     thousands,
     top,
 )
@@ -74,7 +76,7 @@ def timeline(run: Run, axes: Axes) -> None:
     axes.set_xlabel("simulated time (µs)")
     if len(records) <= MOST_NAMED:
         points = float(np.clip(380 / len(records), 5.0, 8.5))
-        axes.set_yticks(range(len(records)), [_brief(it.name) for it in records], fontsize=points)
+        axes.set_yticks(range(len(records)), [brief(it.name) for it in records], fontsize=points)
         axes.tick_params("y", length=0)
     else:
         axes.set_ylabel("job")
@@ -83,8 +85,7 @@ def timeline(run: Run, axes: Axes) -> None:
     axes.grid(visible=False, axis="y")
     keys: list[Any] = [Patch(color=colour, label=name) for name, colour in colours.items()]
     keys.append(Line2D([], [], color=GREY, lw=1.0, label="waits"))
-    axes.legend(handles=keys, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=7,
-                borderaxespad=0.2, handlelength=1.2, columnspacing=1.6)  # fmt: skip
+    legend_above(axes, "left", handles=keys, ncols=7, handlelength=1.2)
 
 
 def _job_times(run: Run) -> tuple[Floats, Floats, Floats]:
@@ -95,10 +96,6 @@ def _job_times(run: Run) -> tuple[Floats, Floats, Floats]:
              now if it.end_ps is None else it.end_ps) for it in run.job_records]  # fmt: skip
     arrived, start, end = np.minimum(np.array(times), now).T / 1e6
     return arrived, start, end
-
-
-def _brief(name: str) -> str:
-    return name if len(name) <= 18 else f"{name[:17]}…"
 
 
 def talk(run: Run, axes: Axes) -> None:
@@ -144,8 +141,7 @@ def held(run: Run, axes: Axes) -> None:
     axes.set_xlabel("simulated time (µs)")
     axes.yaxis.set_major_formatter(FuncFormatter(thousands))
     dress(axes)
-    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, borderaxespad=0.2,
-                handlelength=1.6, columnspacing=1.4)  # fmt: skip
+    legend_above(axes, ncols=3)
 
 
 @once

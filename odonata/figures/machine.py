@@ -13,12 +13,11 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import EllipseCollection, LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from odonata.figures.style import FAINT, INK, Floats, check_name
+from odonata.figures.style import FAINT, INK, Floats, canvas, check_name
 from topology import Dragonfly
 
 MOST_GROUPS, MOST_ROUTERS = 40, 1500
@@ -37,8 +36,7 @@ def draw(machine: Dragonfly, path: Path) -> None:
     bundled = machine.groups > MOST_GROUPS or machine.n_routers > MOST_ROUTERS
     panel = bundled or machine.routers > LARGEST_RING
     with mpl.rc_context({"font.family": "DejaVu Sans", "svg.hashsalt": "odonata"}):
-        figure = Figure(figsize=(17, 10.4) if panel else (10, 10.8), facecolor="white")
-        FigureCanvasAgg(figure)
+        figure = canvas((17, 10.4) if panel else (10, 10.8), None)
         width = 10 / 17 if panel else 1.0
         whole = _axes(figure, (0.0, 0.07, width, 0.85))
         legend = _bundles(whole, machine) if bundled else _routers(whole, machine)

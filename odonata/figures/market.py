@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure, FigureBase
+from matplotlib.figure import FigureBase
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
@@ -25,7 +24,7 @@ from odonata.experiment.units import show_power
 from odonata.figures.clock import clock_of
 from odonata.figures.picture import Picture, Size
 from odonata.figures.placement import job_colours
-from odonata.figures.power import LEGEND, PALE, unit_of
+from odonata.figures.power import PALE, unit_of
 from odonata.figures.style import (
     BLUE,
     DASHES,
@@ -36,8 +35,10 @@ from odonata.figures.style import (
     ORANGE,
     PURPLE,
     Floats,
+    canvas,
     cumulated,
     dress,
+    legend_above,
     save,
     style,
     thousands,
@@ -128,7 +129,7 @@ def tracking(shown: Hours, part: FigureBase) -> None:
         _draw_hour(axes, hour, "" if only else f"{word}: {hour.name}", hour is first)
     keys = {name: key for axes in panels for key, name in zip(*axes.get_legend_handles_labels(),
                                                               strict=True)}  # fmt: skip
-    panels[0].legend(keys.values(), keys.keys(), ncols=5, **LEGEND)
+    legend_above(panels[0], "left", handles=[*keys.values()], labels=[*keys], ncols=5)
 
 
 def _draw_hour(axes: Axes, hour: OneHour, title: str, legend: bool) -> None:
@@ -237,7 +238,7 @@ def by_type(shown: Hours, part: FigureBase) -> None:
         clock.dress(axes, label=axes is below)
     above.tick_params("x", labelbottom=False)
     keys = [Patch(color=colours[kind], label=name) for kind, name in enumerate(types.names)]
-    above.legend(handles=keys, ncols=min(8, len(keys)), **LEGEND)
+    legend_above(above, "left", handles=keys, ncols=min(8, len(keys)))
 
 
 def _count(begins: Any, ends: Any, edges: Any) -> Floats:
@@ -306,7 +307,7 @@ def quality(shown: Hours, part: FigureBase) -> None:
     if any(len(before) for _, _, _, before in rows):
         keys += axes.plot([], [], "D", color=PURPLE, ms=5, mec="white",
                           label="median without demand response")  # fmt: skip
-    axes.legend(handles=keys, ncols=5, **LEGEND)
+    legend_above(axes, "left", handles=keys, ncols=5)
 
 
 def _by_name(shown: Hours) -> list[tuple[str, float, Floats, Floats]]:
@@ -366,7 +367,7 @@ def costs(shown: Hours, part: FigureBase) -> None:
     axes.set_ylabel("money per hour")
     dress(axes)
     axes.grid(visible=False, axis="x")
-    axes.legend(ncols=5, **LEGEND)
+    legend_above(axes, "left", ncols=5)
     known = [hour.facts for hour in shown.every if hour.facts.cost is not None]
     paid = sum(facts.cost_energy for facts in known)
     if paid > 0.0:
@@ -435,9 +436,7 @@ def write_hours(found: Regulated, path: Path, title: str) -> None:
                   [one.without.quality for one in found.runs])  # fmt: skip
     two = shown.worst is not shown.first
     with style():
-        figure = Figure(figsize=(12.0, 11.8 if two else 10.0), facecolor="white",
-                        layout="constrained")  # fmt: skip
-        FigureCanvasAgg(figure)
+        figure = canvas((12.0, 11.8 if two else 10.0))
         figure.suptitle(title, x=0.01, ha="left", fontsize=10.5, color=INK)
         parts: Any = figure.subfigures(3, 1, height_ratios=(4.8 if two else 3.0, 3.2, 3.8),
                                        hspace=0.04)  # fmt: skip

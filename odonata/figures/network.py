@@ -12,7 +12,6 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
-import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
@@ -37,6 +36,9 @@ from odonata.figures.style import (
     Floats,
     cumulated,
     dress,
+    from_zero,
+    legend_above,
+    log_ticks,
     say,
     thousands,
     top,
@@ -237,8 +239,7 @@ def _over_time(run: Run, axes: Axes) -> None:
     axes.set_xlim(0, end)
     axes.set_xlabel("simulated time (µs)")
     dress(axes)
-    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4, borderaxespad=0.2,
-                handlelength=1.6, columnspacing=1.4)  # fmt: skip
+    legend_above(axes, ncols=4)
 
 
 # -- latency
@@ -264,8 +265,7 @@ def latencies(run: Run, axes: Axes) -> None:
              ("99 %", figures.p99_latency_ns, ORANGE, (0, (4, 2))))  # fmt: skip
     for name, value, colour, dashes in marks:
         axes.axvline(value, color=colour, lw=1.2, ls=dashes, label=f"{name}  {value:,.0f} ns")
-    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, borderaxespad=0.2,
-                handlelength=1.6, columnspacing=1.4)  # fmt: skip
+    legend_above(axes, ncols=3)
 
 
 def tail(run: Run, axes: Axes) -> None:
@@ -313,19 +313,6 @@ def _latency_axis(axes: Axes, low: float, high: float) -> None:
     log_ticks(axes)
     axes.set_xlabel("latency (ns)")
     dress(axes)
-
-
-def log_ticks(axes: Axes) -> None:
-    """Set round numbers that suit the range: 1, 2, 5, or powers of ten where there are many."""
-    low, high = axes.get_xlim()
-    decades = np.arange(np.floor(np.log10(low)) - 1, np.ceil(np.log10(high)) + 1)
-    wide = np.log10(high / low)
-    steps = (1, 1.5, 2, 3, 4, 5, 7) if wide < 0.8 else (1, 2, 5) if wide < 2.6 else (1,)
-    ticks = [step * 10**decade for decade in decades for step in steps]
-    axes.set_xticks([tick for tick in ticks if low <= tick <= high])
-    axes.xaxis.set_major_formatter(FuncFormatter(thousands))
-    axes.xaxis.set_minor_locator(mpl.ticker.LogLocator(subs=tuple(range(2, 10))))
-    axes.xaxis.set_minor_formatter(mpl.ticker.NullFormatter())
 
 
 # -- between groups
@@ -409,8 +396,7 @@ def _distributions(axes: Axes, values: dict[str, Floats]) -> None:
     axes.yaxis.set_major_formatter(PercentFormatter(1))
     axes.set_ylabel("links at or below")
     dress(axes)
-    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4, borderaxespad=0.2,
-                handlelength=1.8, columnspacing=1.4)  # fmt: skip
+    legend_above(axes, ncols=4)
 
 
 def group_stalls(run: Run, axes: Axes) -> None:
@@ -470,7 +456,7 @@ def finish_overlay(runs: Sequence[Run], panels: Sequence[Axes]) -> None:
              "mean utilisation of global links")  # fmt: skip
     for axes, name in zip(panels, names, strict=False):
         axes.set_ylabel(name)
-        axes.set_ylim(0)
+        from_zero(axes)
         axes.set_xlim(0, end)
         axes.set_xlabel("simulated time (µs)")
         dress(axes)

@@ -5,11 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from odonata.figures.style import BLUE, FAINT, GREEN, ORANGE, PURPLE, check_name, dress, save, style
+from odonata.figures.style import (
+    BLUE,
+    FAINT,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    canvas,
+    check_name,
+    dress,
+    save,
+    style,
+)
 from odonata.results.packet_trace import DRAINING, SENDING, WAITS, PacketPath
 
 COLOURS = {
@@ -59,8 +68,7 @@ def draw(path: PacketPath, target: Path) -> None:
     """Draw the timeline into a file; refused where its name does not end in .png, .svg or .pdf."""
     check_name(target)
     with style():
-        figure = Figure(figsize=size(path), layout="constrained")
-        FigureCanvasAgg(figure)
+        figure = canvas(size(path))
         figure.suptitle(path.words()[0], x=0.01, ha="left", fontsize=10.5, fontweight="bold")
         packet_timeline(path, figure.subplots())
         save(figure, target)

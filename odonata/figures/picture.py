@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from odonata.figures.style import save, style
+from odonata.figures.style import canvas, save, style
 
 S = TypeVar("S")
 Size = tuple[float, float]
@@ -52,8 +51,7 @@ class Picture(Generic[S]):
 
     def drawn(self, subject: S) -> Figure:
         """Draw it, within `style`, and only where nothing is `missing`."""
-        figure = Figure(figsize=self.inches(subject), facecolor="white", layout="constrained")
-        FigureCanvasAgg(figure)
+        figure = canvas(self.inches(subject))
         if self.panels is None:
             self.draw(subject, figure)
         else:

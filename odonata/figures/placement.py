@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import hsv_to_rgb, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Patch
 
-from odonata.figures.style import GREY, INK, Floats, save, style
+from odonata.figures.style import GREY, INK, Floats, brief, canvas, keyed, save, style
 from odonata.jobs.placement import Placement
 from topology import Dragonfly
 
@@ -80,8 +79,7 @@ def draw(placed: Placement, path: Path) -> None:
     keys = _keys(placed, colours)
     page = _Page(machine, len(keys))
     with style():
-        figure = Figure(figsize=page.size, facecolor="white")
-        FigureCanvasAgg(figure)
+        figure = canvas(page.size, None)
         wide, high = page.size
         inches = (page.wide * page.cell, page.high * page.cell)
         left = (wide - inches[0]) / 2
@@ -113,9 +111,8 @@ def panels(placed: Placement, names: Sequence[str], axes: Axes) -> None:
     some = names if len(names) <= MOST_KEYS else names[: MOST_KEYS - 1]
     for position, (key, name) in enumerate(zip(keys, some, strict=False)):
         _, _, where = str(key.get_label()).rpartition(", ")
-        brief = name if len(name) <= 20 else f"{name[:19]}…"
-        label = f"{position + 1}: " * numbered + f"{brief} · {where}"
-        key.set_label(f" {label}" if label.startswith("_") else label)  # or it is left out
+        label = f"{position + 1}: " * numbered + f"{brief(name, 20)} · {where}"
+        key.set_label(keyed(label))
     axes.legend(handles=list(keys), loc="upper center", bbox_to_anchor=(0.5, 0.0), fontsize=9,
                 ncols=page.per_row, handlelength=1.1, handleheight=1.1, columnspacing=2.0,
                 labelcolor=INK, borderaxespad=0.2)  # fmt: skip

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -28,7 +27,9 @@ from odonata.figures.style import (
     ORANGE,
     PURPLE,
     Floats,
+    brief,
     dress,
+    legend_above,
     remark,
     thousands,
     top,
@@ -52,8 +53,6 @@ LANE = 0.045
 """The height of the lane in which the violations of one cause are marked, in parts of the panel."""
 LONGEST_NAME = 24
 """Letters of a user's name beyond which it is cut."""
-LEGEND: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2,
-                          "handlelength": 1.6, "columnspacing": 1.4}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +196,7 @@ def _draw_power(watts: Watts, axes: Axes) -> None:
     if found.capping_success is not None:
         words.append(f"{found.capping_success:.2%} of readings within the cap")
     clock.dress(axes)
-    axes.legend(ncols=8, **LEGEND)
+    legend_above(axes, "left", ncols=8)
     axes.set_title(", ".join(words), loc="right", fontsize=8.5, color=GREY, pad=24)  # above these
 
 
@@ -275,8 +274,7 @@ def _draw_bars(axes: Axes, kwh: Mapping[str, float], total: float, title: str) -
     size, unit = next(((s, u) for s, u in ((1e6, "GWh"), (1e3, "MWh")) if max(values) >= s),
                       (1.0, "kWh"))  # fmt: skip
     axes.barh(places, [it / size for it in values], height=0.66, color=colours)
-    names = [it if len(it) <= LONGEST_NAME else f"{it[: LONGEST_NAME - 1]}…" for it in kwh]
-    axes.set_yticks(places, names)
+    axes.set_yticks(places, [brief(name, LONGEST_NAME) for name in kwh])
     axes.set_ylim(len(kwh) - 0.4, -0.6)
     for place, value in zip(places, values, strict=True):
         of_all = f" ({value / total:.1%})" if total and value else ""
@@ -317,7 +315,7 @@ def learning(watts: Watts, part: FigureBase) -> None:
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     axes.set_ylabel("profiles known")
     clock.dress(axes)
-    axes.legend(ncols=3, **LEGEND)
+    legend_above(axes, "left", ncols=3)
     if watts.measures.learning_rate is not None:
         remark(axes, f"{watts.measures.learning_rate:.1%} of {number(known[-1] + unknown[-1])} "
                      "jobs in the end")  # fmt: skip

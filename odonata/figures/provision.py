@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap, TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -26,6 +25,7 @@ from odonata.figures.style import (
     INK,
     ORANGE,
     RUN_COLOURS,
+    canvas,
     dress,
     thousands,
 )
@@ -137,8 +137,7 @@ def _styles(names: Sequence[str]) -> list[dict[str, Any]]:
 def _figure(
     wide: float, high: float, names: Sequence[str], title: str, notes: Sequence[str]
 ) -> Figure:
-    figure = Figure(figsize=(wide, high), facecolor="white", layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = canvas((wide, high))
     figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold", color=INK)
     keys = [Line2D([], [], label=name, **how)
             for name, how in zip(names, _styles(names), strict=True)]  # fmt: skip
@@ -229,8 +228,7 @@ def budgets(prices: Prices, cells: int = 240) -> Figure:
     money, watts = _axis(prices.money, cells), _axis(prices.power_w, cells)
     slow, fast = (_times(prices, one, money, watts) for one in (first, second))
     s = np.ma.masked_invalid(slow / fast)
-    figure = Figure(figsize=(8.6, 6.4), facecolor="white", layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = canvas((8.6, 6.4))
     axes = figure.subplots()
     axes.set_facecolor(FAINT)
     norm = TwoSlopeNorm(1.0, 0.7, 1.9)

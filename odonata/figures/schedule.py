@@ -7,20 +7,17 @@ all for which a schedule has something.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgba
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import (
-    FixedLocator,
     FuncFormatter,
     MaxNLocator,
     NullLocator,
@@ -40,8 +37,11 @@ from odonata.figures.style import (
     INK,
     ORANGE,
     Floats,
+    canvas,
     cumulated,
     dress,
+    duration_axis,
+    legend_above,
     remark,
     save,
     style,
@@ -75,8 +75,6 @@ TICKS = {1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h", 6 * 3600
 SHORT_TICKS = {1: "1 s", 60: "1 min", 3600: "1 h", 86400: "1 day", 30 * 86400: "30 days"}
 """For narrow panels."""
 COUNTS = partial(MaxNLocator, 7, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10])
-LEGEND: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.2,
-                          "handlelength": 1.6, "columnspacing": 1.4}  # fmt: skip
 
 
 # -- over time
@@ -212,7 +210,7 @@ def spread(schedule: Schedule, panels: Sequence[Axes]) -> None:
                       f"fewest {facts[f'fewest_{name}_per_job'] or 0:.3g}", "left")  # fmt: skip
         clock.dress(axes, label=name == "routers")
     panels[0].tick_params("x", labelbottom=False)
-    panels[0].legend(ncols=2, **LEGEND)
+    legend_above(panels[0], ncols=2)
 
 
 def _per_job(clock: Clock, found: Fragmentation, sums: Whole) -> tuple[Floats, Floats]:
@@ -253,7 +251,7 @@ def waits_by_size(schedule: Schedule, axes: Axes) -> None:
     axes.tick_params("x", length=0)
     axes.set_xlim(-0.6, len(there) - 0.4)
     axes.set_xlabel("nodes of a job, and how many such jobs are done")
-    _duration_axis(axes, "y", waits)
+    room_for(axes, "y", waits)
     axes.set_ylabel("wait")
     dress(axes)
     axes.grid(visible=False, axis="x")
@@ -261,7 +259,7 @@ def waits_by_size(schedule: Schedule, axes: Axes) -> None:
             Line2D([], [], marker="s", ls="", mfc="none", mec=INK, label="middle half"),
             Line2D([], [], marker="o", ls="", ms=3, mew=0, color=BLUE, alpha=0.6,
                    label="a job" if len(at) == len(done) else "a job (a sample)")]  # fmt: skip
-    axes.legend(handles=keys, ncols=3, **LEGEND)
+    legend_above(axes, handles=keys, ncols=3)
 
 
 def distributions(schedule: Schedule, panels: Sequence[Axes], narrow: bool = False) -> None:
@@ -286,7 +284,7 @@ def distributions(schedule: Schedule, panels: Sequence[Axes], narrow: bool = Fal
 
 def wait_curve(axes: Axes, waits: Floats, look: dict[str, Any], narrow: bool = False) -> None:
     _curve(axes, waits, look)
-    _duration_axis(axes, "x", waits, SHORT_TICKS if narrow else TICKS)
+    room_for(axes, "x", waits, narrow)
     axes.set_xlabel("wait" + (f" (at most {SHORTEST_S:.0f} s: at the left)"
                               if len(waits) and waits.min() <= SHORTEST_S else ""))  # fmt: skip
 
@@ -311,20 +309,13 @@ def _curve(axes: Axes, values: Floats, look: dict[str, Any]) -> None:
     dress(axes)
 
 
-def _duration_axis(
-    axes: Axes, which: str, seconds: Floats, ticks: Mapping[int, str] = TICKS
-) -> None:
+def room_for(axes: Axes, which: str, seconds: Floats, narrow: bool = False) -> None:
     """Make an axis one of durations, logarithmic, with room for these and what it had."""
+    ticks = SHORT_TICKS if narrow else TICKS
     axis = axes.xaxis if which == "x" else axes.yaxis
-    limits = getattr(axes, f"get_{which}lim")
-    before = limits()[1] if axis.get_scale() == "log" else 0.0
-    getattr(axes, f"set_{which}scale")("log")
+    before = axis.get_view_interval()[1] if axis.get_scale() == "log" else 0.0
     most = max(before, float(seconds.max(initial=10.0)) * 1.4)
-    getattr(axes, f"set_{which}lim")(SHORTEST_S * 0.8, most)
-    shown = [tick for tick in ticks if tick <= most]
-    axis.set_major_locator(FixedLocator(shown))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: ticks.get(round(value), "")))
-    axis.set_minor_locator(NullLocator())
+    duration_axis(axes, which, SHORTEST_S * 0.8, most, ticks)
 
 
 # -- all of them
@@ -381,9 +372,7 @@ def write_overview(schedule: Schedule, path: Path, watts: power.Watts | None = N
     inches = {"over time": 5.3, "power": 4.0 * powered, "jobs": 3.5, "spread": 4.4 * placed}
     shown = {name: high for name, high in inches.items() if high}
     with style():
-        figure = Figure(figsize=(12.0, sum(shown.values())), facecolor="white",
-                        layout="constrained")  # fmt: skip
-        FigureCanvasAgg(figure)
+        figure = canvas((12.0, sum(shown.values())))
         made: Any = figure.subfigures(len(shown), 1, height_ratios=[*shown.values()])
         parts = dict(zip(shown, made, strict=True))
         over_time(schedule, parts["over time"].subplots(2, 1))

@@ -24,7 +24,7 @@ from odonata.figures.congestion import (
     scale,
     strips,
 )
-from odonata.figures.style import BLUE, FAINT, NOTHING, Floats
+from odonata.figures.style import BLUE, FAINT, NOTHING, Floats, brief
 from odonata.results.seen import (
     Quantity,
     Seen,
@@ -94,9 +94,7 @@ def seen_maps(run: Run, axes: Axes) -> None:
 
 def _name(panel: Axes, job: Seen, by: Quantity) -> None:
     mine, every = map(by.show, job.means(by.of(job)))
-    name = job.record.name
-    brief = name if len(name) <= 24 else f"{name[:23]}…"
-    panel.set_title(f"{brief}: {kind(job)}", fontweight="bold")
+    panel.set_title(f"{brief(job.record.name, 24)}: {kind(job)}", fontweight="bold")
     panel.set_xlabel(
         f"group\ncounters {job.age_ps / 1e6:,.1f} us old; mean {by.name} of a router:\n"
         f"{mine} where the job is, {every} where nodes were idle", fontsize=7.8,

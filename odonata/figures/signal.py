@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
@@ -21,10 +20,12 @@ from odonata.figures.style import (
     INK,
     ORANGE,
     Floats,
+    canvas,
     cumulated,
     dress,
     save,
     style,
+    title,
 )
 from odonata.jobs.series import Steps
 from odonata.jobs.signal import INTERVAL_S, REGD, correlation, synthetic
@@ -83,7 +84,7 @@ def first_hour(it: Signal, axes: Axes) -> None:
     axes.set_xlabel("time (min)" if minute else "time (s)")
     axes.set_ylabel("signal")
     whole = it.until_us / 1e6 <= HOUR_S
-    _title(axes, "The signal" if whole else "The first hour")
+    title(axes, "The signal" if whole else "The first hour")
     dress(axes)
 
 
@@ -100,7 +101,7 @@ def distribution(it: Signal, other: Signal, axes: Axes) -> None:
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.set_xlabel("signal")
     axes.set_ylabel(f"share of time, per {BINS[1] - BINS[0]:.2g}")
-    _title(axes, "Which values it has")
+    title(axes, "Which values it has")
     dress(axes)
 
 
@@ -116,7 +117,7 @@ def memory(it: Signal, other: Signal, axes: Axes) -> None:
     axes.set_xticks(range(0, 301, 60))
     axes.set_xlabel("distance in time (s)")
     axes.set_ylabel("autocorrelation")
-    _title(axes, "How long it remembers")
+    title(axes, "How long it remembers")
     dress(axes)
 
 
@@ -134,18 +135,13 @@ def steps(it: Signal, other: Signal, axes: Axes) -> None:
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.set_xlabel("step per second (1/s)")
     axes.set_ylabel("steps at or below")
-    _title(axes, "How fast it changes")
+    title(axes, "How fast it changes")
     dress(axes)
-
-
-def _title(axes: Axes, words: str) -> None:
-    axes.set_title(words, loc="left", fontweight="bold")
 
 
 def picture(name: str, series: Steps, until_us: int) -> Figure:
     """Returns the picture of a signal whose ticks are us; within `style`."""
-    figure = Figure(figsize=(12.0, 7.0), facecolor="white", layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = canvas((12.0, 7.0))
     parts: Any = figure.subfigures(2, 1, height_ratios=(1.0, 1.15), hspace=0.04)
     above, below = parts
     it, other = Signal(series.times, series.values, until_us), usual()

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LogNorm
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
@@ -28,17 +27,22 @@ from odonata.figures.style import (
     BLUE,
     DASHES,
     FAINT,
-    GREY,
     INK,
     LIGHT_TO_DARK,
     ORANGE,
     Floats,
+    brief,
+    canvas,
     cumulated,
     dress,
+    duration_axis,
+    legend_above,
     remark,
     save,
+    say,
     style,
     thousands,
+    title,
     top,
 )
 from odonata.results.trace_facts import DAY, HOUR, busiest_users, node_seconds
@@ -84,16 +88,16 @@ def bars_of(at_s: Whole, step: int) -> Whole:
 def over_time(trace: Trace, nodes: int, above: Axes, below: Axes) -> None:
     """Draw the rate at which jobs are submitted, by hour, day or week, and what load they are:
     their node-time over that of the machine."""
-    _title(above, "Submissions")
+    title(above, "Submissions")
     guessed = ", as many as the largest job has" if trace.machine_nodes is None else ""
-    _title(below, f"Offered load on {nodes:,} nodes{guessed}")
+    title(below, f"Offered load on {nodes:,} nodes{guessed}")
     step, name = step_of(trace.span_us / SECOND)
     clock, at_s = trace.clock, _local_s(trace)
     order = np.argsort(at_s, kind="stable")  # in autumn an hour comes twice
     at_s = at_s[order]
     if at_s[0] == at_s[-1]:
-        _say(above, "all jobs are submitted within a second")
-        _say(below, "too short a time for a load")
+        say(above, "all jobs are submitted within a second", alone=True)
+        say(below, "too short a time for a load", alone=True)
         return
     ends = bars_of(at_s, step)
     bar = np.minimum(np.searchsorted(ends, at_s, "right") - 1, len(ends) - 2)
@@ -162,7 +166,7 @@ def by_hour(trace: Trace, axes: Axes, rescaled: bool = False) -> None:
     axes.set_ylabel("jobs submitted")
     zone = ", from time 0 of the trace" if clock is None else f" ({clock.name})"
     axes.set_xlabel("hour of the day" + (" (gaps were rescaled)" if rescaled else zone))
-    _title(axes, "Time of day")
+    title(axes, "Time of day")
     dress(axes)
 
 
@@ -198,10 +202,10 @@ def sizes(trace: Trace, axes: Axes) -> None:
     axes.yaxis.set_major_formatter(PERCENT)
     axes.set_ylabel("share")
     axes.set_xlabel("nodes of a job")
-    _title(axes, "Sizes")
+    title(axes, "Sizes")
     dress(axes)
     axes.grid(visible=False, axis="x")
-    axes.legend(ncols=2, **_BESIDE)
+    legend_above(axes, ncols=2, handlelength=1.2)
 
 
 def _class_name(one: int) -> str:
@@ -232,10 +236,10 @@ def times(trace: Trace, axes: Axes) -> None:
     axes.set_ylim(0, 1.015)
     axes.yaxis.set_major_formatter(PERCENT)
     axes.set_ylabel("jobs at or below")
-    duration_axis(axes, "x", least, most)
+    duration_axis(axes, "x", *duration_limits(least, most), TICKS)
     axes.set_xlabel("run time or requested time" if len(asked)
                     else "run time (no time was requested)")  # fmt: skip
-    _title(axes, "Times")
+    title(axes, "Times")
     dress(axes)
     axes.legend(loc="upper left", handlelength=1.8)
 
@@ -267,14 +271,14 @@ def size_and_time(trace: Trace, axes: Axes) -> None:
         bar.ax.yaxis.set_major_formatter(FuncFormatter(thousands))
         bar.ax.yaxis.set_minor_formatter(FuncFormatter(lambda *_: ""))
     axes.set_xlim(min(low, most / 3), max(high, least * 3))
-    duration_axis(axes, "y", *ends_s)
+    duration_axis(axes, "y", *duration_limits(*ends_s), TICKS)
     octaves = np.arange(31)[:: 1 if most < 2**12 * least else 2]
     axes.xaxis.set_major_locator(FixedLocator((2**octaves).tolist()))
     axes.xaxis.set_major_formatter(FuncFormatter(thousands))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("nodes of a job")
     axes.set_ylabel("run time")
-    _title(axes, "Size and run time")
+    title(axes, "Size and run time")
     dress(axes)
 
 
@@ -283,29 +287,18 @@ def duration_limits(least_s: float, most_s: float) -> tuple[float, float]:
     return least_s / 1.3, max(most_s, 10 * least_s) * 1.3
 
 
-def duration_axis(axes: Axes, which: str, least_s: float, most_s: float) -> None:
-    """Make an axis one of durations, logarithmic."""
-    axis = axes.xaxis if which == "x" else axes.yaxis
-    low, high = duration_limits(least_s, most_s)
-    getattr(axes, f"set_{which}scale")("log")
-    getattr(axes, f"set_{which}lim")(low, high)
-    axis.set_major_locator(FixedLocator([tick for tick in TICKS if low <= tick <= high]))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: TICKS.get(round(value), "")))
-    axis.set_minor_locator(NullLocator())
-
-
 # -- users
 
 
 def users(trace: Trace, axes: Axes) -> None:
     """Draw the shares of node-time of the users that have the most of it, and of the others."""
-    _title(axes, "Node-time by user")
+    title(axes, "Node-time by user")
     named = [user for user in busiest_users(trace) if user.share is not None]
     if not named:
         known = any(trace.users[at] for at in np.unique(trace.user).tolist())
-        _say(axes, "no job needs any time" if known else "no users are recorded")
+        say(axes, "no job needs any time" if known else "no users are recorded", alone=True)
         return
-    names = [_short(user.name) for user in named]
+    names = [brief(user.name) for user in named]
     shares = [user.share or 0.0 for user in named]
     colours = [BLUE] * len(named)
     if (rest := 1 - sum(shares)) > 1e-9:
@@ -326,33 +319,13 @@ def users(trace: Trace, axes: Axes) -> None:
     axes.grid(visible=False, axis="y")
 
 
-def _short(name: str, most: int = LONGEST_NAME) -> str:
-    text = "".join(letter if letter.isprintable() else " " for letter in name)
-    return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
 # -- the picture
-
-_BESIDE: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "handlelength": 1.2,
-                           "borderaxespad": 0.1, "columnspacing": 1.2}  # fmt: skip
-"""Where a legend stands that is in the line of a title."""
-
-
-def _title(axes: Axes, words: str) -> None:
-    axes.set_title(words, loc="left", fontweight="bold")
-
-
-def _say(axes: Axes, words: str) -> None:
-    """Write a text in place of what cannot be drawn."""
-    axes.set_axis_off()
-    axes.text(0.5, 0.5, words, ha="center", va="center", color=GREY, transform=axes.transAxes)
 
 
 def picture(trace: Trace, nodes: int, rescaled: bool = False) -> Figure:
     """Returns the picture of a trace with at least one job; within `style`. `nodes` is the size of
     the machine that its load is on; `rescaled`, whether gaps between submissions were changed."""
-    figure = Figure(figsize=(12.0, 11.2), facecolor="white", layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = canvas((12.0, 11.2))
     parts: Any = figure.subfigures(3, 1, height_ratios=(1.15, 1.0, 1.15), hspace=0.04)
     over_time(trace, nodes, *parts[0].subplots(2, 1))
     left, middle, right = parts[1].subplots(1, 3)
@@ -364,7 +337,7 @@ def picture(trace: Trace, nodes: int, rescaled: bool = False) -> Figure:
     users(trace, right)
     jobs = f"{len(trace):,} job{'s' * (len(trace) > 1)}"
     words = f"{jobs}, submitted within {show_duration(trace.span_us / SECOND)}"
-    figure.suptitle(f"{_short(trace.name, LONGEST_TITLE)}: {words}", x=0.01, ha="left",
+    figure.suptitle(f"{brief(trace.name, LONGEST_TITLE)}: {words}", x=0.01, ha="left",
                     fontsize=12, fontweight="bold", color=INK)  # fmt: skip
     return figure
 

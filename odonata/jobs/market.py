@@ -22,6 +22,7 @@ from pdes.errors import Findings, Refused
 from pdes.log import Field, Log
 from policies.bidding import BIDDINGS, BiddingPolicy
 from policies.parameters import in_ticks
+from policies.register import check
 from policies.views.tracking import QOS_RULES, SHARE
 from topology.settings import setting
 
@@ -35,6 +36,11 @@ AGAIN = "repeat = true"
 """The setting by which a signal begins anew when it has ended."""
 DAY_PS = 24 * 3600 * 10**12
 MOST_LIMIT, MOST_MONEY, MOST_FAILED = 1e3, 1e12, 1000
+
+
+def not_empty(name: str) -> None:
+    if not name.strip():
+        raise ValueError("the name of a type, or none")
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,7 @@ class MarketSettings:
     signal_deviation: float = setting(
         signals.DEVIATION, "number", "The standard deviation of a synthetic signal, after it is "
         "clipped to -1 and 1.", least=signals.LEAST_DEVIATION, most=signals.MOST_DEVIATION,
+        accepted=signals.DEVIATIONS,
     )  # fmt: skip
     signal_slow_memory_ps: int = setting(
         round(signals.MEMORY_S[0] * 1e12), "time", "The time constant of the first of the two "
@@ -64,11 +71,12 @@ class MarketSettings:
         round(signals.MEMORY_S[1] * 1e12), "time", "That of the second one."
     )
     signal_interval_ps: int = setting(
-        round(signals.INTERVAL_S * 1e12), "time", "How often a synthetic signal changes."
+        round(signals.INTERVAL_S * 1e12), "time", "How often a synthetic signal changes.", above=0
     )
     hour_ps: int = setting(
-        3600 * 10**12, "time", "For how long a bid holds; a whole number of `power.interval`."
-    )
+        3600 * 10**12, "time", "For how long a bid holds; a whole number of `power.interval`.",
+        above=0,
+    )  # fmt: skip
     energy_price: Any = setting(
         0.1, "price", "What is paid for a kWh of the average: a number, a list of [time, price], "
         "or a CSV file.",
@@ -98,7 +106,7 @@ class MarketSettings:
     )  # fmt: skip
     share: float = setting(
         0.1, "number", "The tracking rule: the share of bad intervals of an hour is below this.",
-        above=0, most=1,
+        above=0, most=1, accepted="above 0, at most 1: the share of bad intervals is below it",
     )  # fmt: skip
     late: float = setting(
         0.1, "number", "Which part of the jobs of a type may be at their threshold or beyond it.",
@@ -123,47 +131,20 @@ class MarketSettings:
     )  # fmt: skip
     exclude_within_ps: int = setting(
         DAY_PS, "time", "Hours count to these that began no longer than this before the end of the "
-        "last one of them.",
+        "last one of them.", above=0,
     )  # fmt: skip
     exclude_for_ps: int = setting(
-        DAY_PS, "time", "For how long nothing may be offered, from the beginning of an hour on."
-    )
+        DAY_PS, "time", "For how long nothing may be offered, from the beginning of an hour on.",
+        above=0,
+    )  # fmt: skip
     standby: str | None = setting(
         None, "text", "The name of the type of which there is always another job, that starts when "
-        "nothing else waits and power is left.", none="none",
+        "nothing else waits and power is left.", none="none", rule=not_empty,
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        found = Findings()
-        found.unless(self.hour_ps > 0, f"hour = {self.hour_ps} ps", "more than 0", "hour_ps")
-        found.unless(self.gaps in (REFUSE, HOLD), f"gaps = {self.gaps}", f"{REFUSE} or {HOLD}",
-                     "gaps")  # fmt: skip
-        found.unless(self.repair in (REFUSE, REPAIR), f"repair = {self.repair}",
-                     f"{REFUSE} or {REPAIR}", "repair")  # fmt: skip
-        found.unless(0 < self.limit <= MOST_LIMIT, f"limit = {self.limit:g}",
-                     f"more than 0, at most {MOST_LIMIT:g}", "limit")  # fmt: skip
-        found.unless(0 < self.share <= 1, f"share = {self.share:g}", "more than 0, at most 1: the "
-                     "share of bad intervals is below it", "share")  # fmt: skip
-        found.unless(0 <= self.late <= 1, f"late = {self.late:g}", "0 .. 1", "late")
-        found.unless(self.qos in QOS_RULES, f"qos = {self.qos}", " or ".join(QOS_RULES), "qos")
-        found.unless(self.warmup_ps >= 0, f"warmup = {self.warmup_ps} ps", "0 s or more",
-                     "warmup_ps")  # fmt: skip
-        found.unless(0 <= self.violation <= MOST_MONEY, f"violation = {self.violation:g}",
-                     f"0 .. {MOST_MONEY:g}", "violation")  # fmt: skip
+        found = check(self)
         self._check_exclusion(found)
-        found.unless(self.standby is None or bool(self.standby.strip()), 'standby = ""',
-                     "the name of a type, or none", "standby")  # fmt: skip
-        found.unless(
-            signals.LEAST_DEVIATION <= self.signal_deviation <= signals.MOST_DEVIATION,
-            f"signal_deviation = {self.signal_deviation:g}", signals.DEVIATIONS,
-            "signal_deviation",
-        )  # fmt: skip
-        for field in ("signal_slow_memory_ps", "signal_fast_memory_ps"):
-            value = getattr(self, field)
-            found.unless(value >= 0, f"{field.removesuffix('_ps')} = {value} ps", "0 s or more",
-                         field)  # fmt: skip
-        found.unless(self.signal_interval_ps > 0, f"signal_interval = {self.signal_interval_ps} ps",
-                     "more than 0", "signal_interval_ps")  # fmt: skip
         if self.signal != SYNTHETIC:
             for field in SIGNAL_KEYS:
                 value, usual = getattr(self, field), getattr(MarketSettings, field)
@@ -174,11 +155,8 @@ class MarketSettings:
 
     def _check_exclusion(self, found: Findings) -> None:
         after = self.exclude_after
-        found.unless(0 <= after <= MOST_FAILED, f"exclude_after = {after}",
-                     f"0 (never) .. {MOST_FAILED}", "exclude_after")  # fmt: skip
         for field in ("exclude_within_ps", "exclude_for_ps"):
             value, key = getattr(self, field), field.removesuffix("_ps")
-            found.unless(value > 0, f"{key} = {value} ps", "more than 0 s", field)
             found.unless(after != 0 or value == DAY_PS, f"{key} = {show_ticks(value, 'ps')}",
                          "only with exclude_after, the hours that lead to an exclusion", field,
                          "exclude_after")  # fmt: skip

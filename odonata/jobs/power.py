@@ -9,7 +9,7 @@ exactly: every change of power ends one piece and begins another.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -29,7 +29,8 @@ from pdes.jit import kernel
 from pdes.shown import say
 from policies.parameters import in_ticks
 from policies.power import POWERS, PowerPolicy
-from topology.settings import setting, settings_of
+from policies.register import check
+from topology.settings import setting
 
 Numbers = npt.NDArray[np.float64]
 
@@ -38,6 +39,18 @@ FILE = ".csv"
 MIRA_PEAK_W = 4_800_000 / 49_152
 """The peak of Mira, 4,800 kW, per node."""
 MOST_W = 1e9
+
+
+def known_or_file(words: Collection[str]) -> Callable[[str], None]:
+    """Returns the rule of a key that is one of some words, or the name of a CSV file."""
+
+    def rule(value: str) -> None:
+        if value not in words and not value.endswith(FILE):
+            raise ValueError(f"{', '.join(words)}, or a file that ends in {FILE}")
+
+    return rule
+
+
 PATKI = "T. Patki: The case for hardware overprovisioned supercomputers, thesis, Arizona 2015"
 
 
@@ -61,7 +74,7 @@ class Power:
     )  # fmt: skip
     interval_ps: int | None = setting(
         None, "time", "How often power is measured, and caps may change.",
-        none="auto", otherwise="4 min, and with packets 20 us",
+        above=0, none="auto", otherwise="4 min, and with packets 20 us",
     )  # fmt: skip
     passes: str = setting(
         "events", "word", "When jobs may start: whenever one arrives or ends and at every "
@@ -75,12 +88,12 @@ class Power:
         None, "text", "What jobs of a trace demand: constant, all `active`; mira, as on that "
         "machine, by project, user and application; or a CSV file of watts per node, by "
         "application, user, project or job.", none="auto",
-        otherwise="mira for the jobs of that model, else constant",
+        otherwise="mira for the jobs of that model, else constant", rule=known_or_file(DEMANDS),
     )  # fmt: skip
     applications: str | None = setting(
         None, "text", "What was measured of applications, whose jobs a power policy may then run "
         "in any of these configurations: cab or rzmerl, which are Patki's, or a CSV file (`odonata "
-        "configurations --csv` writes one).", none="none",
+        "configurations --csv` writes one).", none="none", rule=known_or_file(MACHINES),
     )  # fmt: skip
     types: Any = setting(
         None, "types", "Types of jobs, each with what a node draws and how long a job takes, "
@@ -89,13 +102,15 @@ class Power:
         otherwise="those of the mix, where the trace is one; else none",
     )  # fmt: skip
     idle_w: float | None = setting(
-        None, "power", "What an idle node draws.", none="auto",
+        None, "power", "What an idle node draws.", most=MOST_W, none="auto",
         otherwise="100 W, or what `types` say; 0 W where the demand is Mira's or `applications` "
         "are given",
     )  # fmt: skip
-    active_w: float = setting(290.0, "power", "What a node of a job draws that has no cap.")
+    active_w: float = setting(
+        290.0, "power", "What a node of a job draws that has no cap.", most=MOST_W
+    )
     least_w: float = setting(
-        162.0, "power", "The lowest cap: a node of a job cannot be held below it."
+        162.0, "power", "The lowest cap: a node of a job cannot be held below it.", most=MOST_W
     )
     slowdown: float = setting(
         1.43, "number", "How many times as long a job takes whose nodes are held at `least`.",
@@ -103,15 +118,15 @@ class Power:
     )  # fmt: skip
     communicating_w: float | None = setting(
         None, "power", "What a node of a job draws while its tasks only communicate or wait, in a "
-        "packet run.", none="active", otherwise="what it draws computing: it polls",
+        "packet run.", most=MOST_W, none="active", otherwise="what it draws computing: it polls",
     )  # fmt: skip
     maximum_w: float | None = setting(
         None, "power", "What no node exceeds: policies assume it of a job of which nothing is "
-        "known.", none="auto", otherwise="active, or the most that `applications` or `types` draw; "
-        "97.66 W where the demand is Mira's",
+        "known.", most=MOST_W, none="auto", otherwise="active, or the most that `applications` or "
+        "`types` draw; 97.66 W where the demand is Mira's",
     )  # fmt: skip
     sleep_w: float | None = setting(
-        None, "power", "What a node draws that is asleep.", none="auto",
+        None, "power", "What a node draws that is asleep.", most=MOST_W, none="auto",
         otherwise="10 W, or what it draws idle if that is less",
     )  # fmt: skip
     wake_ps: int = setting(
@@ -119,8 +134,9 @@ class Power:
         name="wake_time",
     )  # fmt: skip
     wake_j: float = setting(
-        30_000.0, "energy", "The energy that a node takes to wake up.", name="wake_energy"
-    )
+        30_000.0, "energy", "The energy that a node takes to wake up.", name="wake_energy",
+        most=MOST_W,
+    )  # fmt: skip
     variation: float = setting(
         0.0, "number", "By how much the least efficient node exceeds the most efficient one in "
         "power, as 0.23; needs a [machine].", least=0, most=10,
@@ -139,36 +155,10 @@ class Power:
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        found = Findings()
-        for one, how in settings_of(Power):
-            value = getattr(self, one.name)
-            if value is None:
-                continue
-            name = how.name or one.name.removesuffix("_w").removesuffix("_ps")
-            if how.words:
-                found.unless(value in how.words, f"{name} = {value}",
-                             f"one of {', '.join(how.words)}", one.name)  # fmt: skip
-            elif how.kind in ("power", "energy"):
-                found.unless(0 <= value <= MOST_W, f"{name} = {value}", f"0 .. {MOST_W:g}",
-                             one.name)  # fmt: skip
-            elif how.kind == "number":
-                found.unless(how.least <= value <= how.most, f"{name} = {value}",  # type: ignore[operator]
-                             f"{how.least:g} .. {how.most:g}", one.name)  # fmt: skip
-        found.unless(self.interval_ps is None or self.interval_ps > 0,
-                     f"interval = {self.interval_ps}", "more than 0", "interval_ps")  # fmt: skip
+        found = check(self)
         found.unless(self.wake_ps > 0 or self.wake_j == 0, f"wake_time = {self.wake_ps} ps",
                      f"more than 0, or wake_energy = 0 J: it is {self.wake_j:g} J", "wake_ps",
                      "wake_j")  # fmt: skip
-        if self.demand is not None:
-            known = self.demand in DEMANDS or self.demand.endswith(FILE)
-            found.unless(known, f"demand = {self.demand}",
-                         f"{', '.join(DEMANDS)}, or a file that ends in {FILE}",
-                         "demand")  # fmt: skip
-        if self.applications is not None:
-            known = self.applications in MACHINES or self.applications.endswith(FILE)
-            found.unless(known, f"applications = {self.applications}",
-                         f"{', '.join(MACHINES)}, or a file that ends in {FILE}",
-                         "applications")  # fmt: skip
         if self.types is not None:
             self._check_types(found)
         elif self.demand != "mira":

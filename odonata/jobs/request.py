@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
+from pdes.clock import LATEST
 from topology.settings import required, setting
 
 EXCHANGES, MAPPINGS = ("posted", "pairwise"), ("random", "linear")
@@ -14,6 +16,9 @@ UNIFORM = "uniform"
 """The pattern in which no task knows when messages will come to it."""
 MOST_NODES = 1 << 22
 """The most nodes of a job: more than any machine here has."""
+MESSAGE: dict[str, Any] = {"least": 1, "below": 2**40}
+COMPUTING: dict[str, Any] = {"most": LATEST // 2**10, "accepted": "0 .. an hour"}
+"""The limits of sizes of messages, and of how long a task does something before each pass."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +30,7 @@ class Stage:
     pattern: str = setting(
         "all-to-all", "word", "Which of its tasks communicate with which.", register="pattern"
     )
-    message_bytes: int = setting(1024, "size", "Size of each message.")
+    message_bytes: int = setting(1024, "size", "Size of each message.", **MESSAGE)
     exchange: str = setting(
         "posted", "word", "Whether all messages of a phase are sent at once, or to one partner "
         "after the other.", words=EXCHANGES,
@@ -36,9 +41,9 @@ class Stage:
         "nothing.", words=WAITS,
     )  # fmt: skip
     reply_bytes: int = setting(
-        64, "size", "Size of a reply, where replies are waited for.",
+        64, "size", "Size of a reply, where replies are waited for.", **MESSAGE,
     )  # fmt: skip
-    compute_ps: int = setting(0, "time", "How long a task computes before each pass.")
+    compute_ps: int = setting(0, "time", "How long a task computes before each pass.", **COMPUTING)
     imbalance: float = setting(
         0.0, "number", "Each task computes anew, before each pass, for between once and (1 + "
         "imbalance) times as long, at random.", least=0, most=100,
@@ -46,14 +51,14 @@ class Stage:
     overhead_ps: int = setting(
         0, "time", "How long its host then is in MPI without waiting for the network, in MPI_Test "
         "or MPI_Isend, before each pass: this takes time like computing and counts as "
-        "communication.",
+        "communication.", **COMPUTING,
     )  # fmt: skip
     repeat: int = setting(
         1, "whole", "Passes through the pattern in one iteration.", least=1, most=2**20
     )
     grid: tuple[int, ...] | None = setting(
         None, "wholes", "The sides of the grid of a pattern that has one; auto: near-cubic.",
-        none="auto",
+        least=1, none="auto",
     )  # fmt: skip
     name: str = setting("", "text", "What it is called in results, such as the MPI operation.")
 
@@ -78,7 +83,7 @@ class Job:
     pattern: str = setting(
         "all-to-all", "word", "Which of its tasks communicate with which.", register="pattern"
     )
-    message_bytes: int = setting(1024, "size", "Size of each message.")
+    message_bytes: int = setting(1024, "size", "Size of each message.", **MESSAGE)
     iterations: int = setting(
         1, "whole", "How often it repeats its pattern.", least=1, most=2**23 - 1
     )
@@ -86,11 +91,16 @@ class Job:
         "posted", "word", "Whether all messages of a phase are sent at once, or to one partner "
         "after the other.", words=EXCHANGES,
     )  # fmt: skip
-    compute_ps: int = setting(0, "time", "How long a task computes before each iteration.")
-    arrival_ps: int = setting(0, "time", "When it joins the queue.")
+    compute_ps: int = setting(
+        0, "time", "How long a task computes before each iteration.", **COMPUTING
+    )
+    arrival_ps: int = setting(
+        0, "time", "When it joins the queue.", most=LATEST // 2,
+        accepted=f"0 .. {LATEST // 2} ps, 26 days",
+    )  # fmt: skip
     grid: tuple[int, ...] | None = setting(
         None, "wholes", "The sides of the grid of a pattern that has one; auto: near-cubic.",
-        none="auto",
+        least=1, none="auto",
     )  # fmt: skip
     mapping: str | tuple[int, ...] = setting(
         "random", "wholes", "How its tasks are mapped to the places on its nodes, or a list: the "

@@ -6,7 +6,6 @@ other unit is in the name of its key. All that is wrong with a file is shown at 
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import re
@@ -21,20 +20,31 @@ from odonata.provisioning.scaling import LIMIT, Curve, Line
 from odonata.provisioning.search import UNLIMITED, best_at_each_n
 from odonata.provisioning.table import Table
 from pdes.errors import Findings, Problem, Refused
+from topology.settings import Setting, meant
 
 LONGEST_FILE = 2**20
 MOST_NODES = 100_000
+
+
+def _not_empty(text: str) -> None:
+    if not text.strip() or not text.isprintable():
+        raise ValueError("text, not empty")
+
+
 KINDS = {
-    "text": "text, not empty",
-    "number": "a finite number",
-    "positive": "a number above 0",
-    "sum": "a number, 0 or more",
-    "whole": f"a whole number from 1 to {MOST_NODES:,}",
-    "loss": "a share from 0 to below 1, as 0.27 for 27 %",
-    "share": "a share above 0, up to 1, as 0.85 for 85 %",
-    "word": '"time" or "thesis"',
-}
-"""What a value may be, as a refusal says it."""
+    "text": Setting("text", "", accepted="text, not empty", rule=_not_empty),
+    "number": Setting("number", "", above=-1e18, below=1e18, accepted="a finite number"),
+    "positive": Setting("number", "", least=1e-9, below=1e18, accepted="a number above 0"),
+    "sum": Setting("number", "", least=0, below=1e18, accepted="a number, 0 or more"),
+    "whole": Setting("whole", "", least=1, most=MOST_NODES,
+                     accepted=f"a whole number from 1 to {MOST_NODES:,}"),
+    "loss": Setting("number", "", least=0, below=1,
+                    accepted="a share from 0 to below 1, as 0.27 for 27 %"),
+    "share": Setting("number", "", above=0, most=1,
+                     accepted="a share above 0, up to 1, as 0.85 for 85 %"),
+    "word": Setting("word", "", words=("time", "thesis"), accepted='"time" or "thesis"'),
+}  # fmt: skip
+"""What a value may be."""
 BARE = ("number", "positive", "sum", "whole")
 """Those that are numbers whose unit is in the name of their key."""
 
@@ -213,25 +223,6 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def fits(kind: str, value: Any) -> bool:
-    """Tells whether a value is of a kind of KINDS."""
-    if kind == "text":
-        return isinstance(value, str) and bool(value.strip()) and value.isprintable()
-    if kind == "word":
-        return value in ("time", "thesis")
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    if kind == "whole":
-        return isinstance(value, int) and 1 <= value <= MOST_NODES
-    return {
-        "number": abs(value) < 1e18,
-        "positive": 1e-9 <= value < 1e18,
-        "sum": 0 <= value < 1e18,
-        "loss": 0 <= value < 1,
-        "share": 0 < value <= 1,
-    }[kind]
-
-
 class _Reader:
     """One file, and the problems that were found in it."""
 
@@ -252,18 +243,17 @@ class _Reader:
         for name, value in tree.items():
             key = keys.get(name)
             if key is None:
-                near = difflib.get_close_matches(name.lower().replace("-", "_"), keys, 1)
-                meant = f"did you mean {before}{near[0]}?" if near else f"one of {', '.join(keys)}"
-                self.note(before + name, "", f"unknown; {meant}")
-            elif not fits(key.kind, value):
+                hint = meant(name.replace("-", "_"), keys, before) or f"; one of {', '.join(keys)}"
+                self.note(before + name, "", f"unknown{hint}")
+            elif KINDS[key.kind].wrong(value):
                 bare = ", without a unit" if isinstance(value, str) and key.kind in BARE else ""
-                self.note(before + name, f" = {shown(value)}", KINDS[key.kind] + bare)
+                self.note(before + name, f" = {shown(value)}", KINDS[key.kind].accepted + bare)
             else:
                 number = isinstance(value, int) and key.kind != "whole"
                 found[name] = float(value) if number else value
         for name, key in keys.items():
             if key.needed and name not in tree:
-                self.note(before + name, " is missing", f"{key.about}; {KINDS[key.kind]}")
+                self.note(before + name, " is missing", f"{key.about}; {KINDS[key.kind].accepted}")
         return found
 
     def prices(self, tree: dict[str, Any], folder: Path) -> Prices:
@@ -310,7 +300,7 @@ class _Reader:
         if (most if needed == "power_max_w" else least) is None and not self._about(path, needed):
             also = ", or sockets and socket_tdp_w" if needed == "power_max_w" else ""
             self.note(f"{path}.{needed}", " is missing",
-                      f"{NODE[needed].about}; {KINDS['positive']}{also}")  # fmt: skip
+                      f"{NODE[needed].about}; {KINDS['positive'].accepted}{also}")  # fmt: skip
         if (
             most is not None
             and least is not None
@@ -341,7 +331,8 @@ class _Reader:
                 self._about(kind, "score") for kind in ("high_end", "cheaper")
             ):
                 self.note("performance.loss", " is missing",
-                          f"{KINDS['loss']}; or high_end.score and cheaper.score")  # fmt: skip
+                          f"{KINDS['loss'].accepted}; or high_end.score and "
+                          "cheaper.score")  # fmt: skip
             return 0.0
         loss = loss_of_scores(fast, slow, told.get("from_scores", "time"))
         if not 0 <= loss < 1:
@@ -424,7 +415,8 @@ class _Reader:
         for path, kind in (("high_end", high_end), ("cheaper", cheaper)):
             if kind.cores is None and not self._about(path, "cores"):
                 self.note(f"{path}.cores", " is missing",
-                          f"{NODE['cores'].about}, for core hours; {KINDS['whole']}")  # fmt: skip
+                          f"{NODE['cores'].about}, for core hours; "
+                          f"{KINDS['whole'].accepted}")  # fmt: skip
         if told.get("power_w", 0.0) > bound:
             self.note("running.power_w", f" = {shown(told['power_w'])}",
                       f"at most the budget's, {bound:g}")  # fmt: skip

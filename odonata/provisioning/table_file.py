@@ -36,13 +36,19 @@ from odonata.provisioning.table_checks import (
 from pdes.errors import Refused, os_words
 from pdes.replacing import replacing
 from pdes.shown import csv_cell, csv_text
+from topology.settings import Setting
 
 Where = str | os.PathLike[str]
 
 COLUMNS = ("application", "nodes", "cores", "cap_w", "seconds", "watts")
 ALIASES = {"job_id": "application", "pkg_cap": "cap_w", "exec_time": "seconds", "tot_pkg": "watts"}
-RANGES = {"nodes": (1, 10**7), "cores": (1, 10**5), "cap_w": (1e-3, 1e9),
-          "seconds": (1e-6, 1000 * 365 * 86400.0), "watts": (1e-3, 1e12)}  # fmt: skip
+RANGES = {
+    "nodes": Setting("whole", "", least=1, most=10**7),
+    "cores": Setting("whole", "", least=1, most=10**5),
+    "cap_w": Setting("number", "", least=1e-3, most=1e9),
+    "seconds": Setting("number", "", least=1e-6, most=1000 * 365 * 86400.0),
+    "watts": Setting("number", "", least=1e-3, most=1e12),
+}
 """What is accepted of each column: beyond it, a number is a mistake."""
 HEADER = f"a header of {','.join(COLUMNS)}, or {','.join({v: k for k, v in ALIASES.items()})}"
 SEPARATORS = (",", ";", "\t")
@@ -242,9 +248,8 @@ def _has_decimal_commas(
 
 def _number(column: str, text: str, commas: bool) -> float:
     """Returns the value of a cell; raises ValueError with the reason against it."""
-    low, high = RANGES[column]
-    kind = "whole number" if column in ("nodes", "cores") else "number"
-    accepted = f"{column} is a {kind} from {low:g} to {high:,g}, without a unit"
+    how = RANGES[column]
+    accepted = f"{column} is {how.all_accepted}, without a unit"
     if not text:
         raise ValueError(f"an empty cell: {accepted}; leave out the row of a configuration that "
                          "was not measured")  # fmt: skip
@@ -260,7 +265,8 @@ def _number(column: str, text: str, commas: bool) -> float:
     if math.isnan(value):
         sign = "; its decimal sign must be a point" if "," in text else ""
         raise ValueError(f"{_shown(text)} is not a number: {accepted}{sign}")
-    if not low <= value <= high or (kind == "whole number" and value != int(value)):
+    whole = how.kind == "whole" and value.is_integer()
+    if how.wrong(int(value) if whole else value):
         raise ValueError(f"{_shown(text)}: {accepted}")
     return value
 

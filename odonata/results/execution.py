@@ -27,7 +27,7 @@ from typing import Any
 
 from odonata import __version__
 from odonata.experiment.experiment import Experiment, JobExperiment
-from odonata.experiment.progress import ProgressLine, wanted
+from odonata.experiment.progress import ProgressLine
 from odonata.experiment.reading import load, parse
 from odonata.jobs.metering import JobEnergy
 from odonata.jobs.schedule import Schedule
@@ -143,7 +143,8 @@ def execute(
             resume = together(transport, lambda: _checkpoint(out, experiment))
         together(transport, lambda: _prepare(out, experiment, options, resume, transport, replaced))
         tick, end = experiment.tick, ticks(experiment, experiment.run.end)
-        line = ProgressLine(end, tick) if wanted(options.progress) else None
+        shown = options.progress
+        line = None if shown is False else ProgressLine(end, tick, shown)
         left = how_to_go_on(out, experiment, options.metrics, transport.size)
         try:
             result = run(

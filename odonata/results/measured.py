@@ -117,8 +117,7 @@ class Measured:
         from odonata.results.register import FIGURES, flat
 
         found = dict(flat(self.facts))
-        return found | {it.path: it.read(self) for it in FIGURES
-                        if it.read is not None and it.path not in found}  # fmt: skip
+        return found | {it.path: it.read(self) for it in FIGURES if it.read is not None}
 
     def violations(self, causes: Sequence[str]) -> float | None:
         """Returns how many readings are above the cap, for one of these causes; None where there

@@ -235,7 +235,8 @@ def job_energy(network: Network, result: Result, schedule: Schedule) -> JobEnerg
     if not network.power or not network.workload:
         return None
     energy_j, received = outcome["accounts"][order][:, [JOB_ENERGY_J, JOB_BYTES]].T
-    stretch = cap_stretches(network.workload, network.seed, outcome["spent"].sum(axis=0))
+    stretch = cap_stretches(network.workload, network.seed_of("traffic"),
+                            outcome["spent"].sum(axis=0))  # fmt: skip
     return JobEnergy(energy_j, received.astype(np.int64), np.array(stretch)[order])
 
 

@@ -63,7 +63,7 @@ def _stretches(run: Run) -> list[float]:
     spent = np.stack([run.read(f"stages/{name}") for name in SPENT], axis=-1)
     if len(spent) != sum(len(job.parts) for job in network.jobs):
         return []
-    return cap_stretches(network.workload, network.seed, spent)
+    return cap_stretches(network.workload, network.seed_of("traffic"), spent)
 
 
 # -- of jobs

@@ -59,7 +59,7 @@ class Figure:
     alias: str = ""
     """What `compare --json` calls it, where that is not its path."""
     read: Callable[[Measured], float | None] | None = None
-    """How it is read from what was measured, where it is not among the facts by itself."""
+    """How it is read from what was measured, where the facts do not have it by themselves."""
     row: bool = False
     """Whether it has a row of its own in the summary of a run of packets."""
     steady: str = ""
@@ -96,7 +96,7 @@ class Figure:
     def value(self, it: Measured) -> float | None:
         """Returns its number of a run, as people read it; None where there is none."""
         found = it.flat.get(self.path)
-        return None if found is None else found * self.scale
+        return found if found is None or self.scale == 1 else found * self.scale
 
 
 def number(value: float | None) -> str:
@@ -152,6 +152,11 @@ def _link(kind: str) -> Iterator[Figure]:
 def _latency(what: str, words: str, form: str, over: str = "", usual: int = 0) -> Figure:
     return Figure(f"{what}_latency_ns", f"latency, {words}", NETWORK, form, "ns", over=over,
                   better=LESS, steady=LATENCY, usual=usual)  # fmt: skip
+
+
+def _of_cause(cause: str) -> Figure:
+    return Figure(f"violations.{cause}", f"  {cause}", POWER, "{:,.0f}", better=LESS,
+                  read=lambda it: it.violations([cause]), everywhere=False)  # fmt: skip
 
 
 _BY_LINK = [[*_link(kind)] for kind in ("global", "local", "eject", "inject")]
@@ -219,8 +224,7 @@ FIGURES: tuple[Figure, ...] = (
            everywhere=False),
     Figure("violations", "violating intervals", POWER, "{:,.0f}", better=LESS, everywhere=False,
            read=lambda it: it.violations(CAUSES[1:])),
-    *(Figure(f"violations.{cause}", f"  {cause}", POWER, "{:,.0f}", better=LESS, everywhere=False)
-      for cause in CAUSES[1:]),
+    *map(_of_cause, CAUSES[1:]),
     Figure("learning_rate", "profiles known", POWER, part, over="jobs", better=MORE,
            everywhere=False),
     Figure("cost", "cost", POWER, "{:,.2f}", better=LESS, everywhere=False),
@@ -309,6 +313,5 @@ def flat(facts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, floa
         if isinstance(value, Mapping):
             yield from flat(value, prefix if name in ("network", "power") else f"{prefix}{name}.")
         elif value is None or isinstance(value, bool | int | float):
-            number = None if value is None else float(value)
-            known = number is not None and math.isfinite(number)
-            yield prefix + name, number if known else None
+            known = value is not None and math.isfinite(value)
+            yield prefix + name, value if known else None

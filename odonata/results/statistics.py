@@ -1,16 +1,19 @@
-"""Means of independent runs, their confidence intervals, and which differences are significant.
+"""Means of runs, their confidence intervals, and which differences are significant.
 
 Runs that differ only in their seed are a sample. `interval` gives the mean of a figure over them,
 and limits between which the true mean is with this confidence: Student's t, which is exact where
 values are normally distributed and good where they are means over many packets; or the bootstrap
 (bias-corrected and accelerated, Efron 1987), which assumes no distribution but is too narrow for
 fewer than some twenty values.
+
+Runs of replicates of one trace (`odonata.traces.windows`) are not independent: they tell how far
+the figure of that trace may be from the truth, and their own spread is the interval.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -18,6 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 METHODS = ("t", "bootstrap")
+"""How the interval of a mean of independent runs is computed."""
+RESAMPLED = "resampled"
+"""The interval of a figure that replicates of one trace have (`trace.resample`)."""
 RESAMPLES = 10_000
 SEED = 20_210_517
 """The seed of the bootstrap: the same values have the same interval."""
@@ -26,8 +32,11 @@ KEPT = 100_000
 """Intervals that are kept, as a table, a page and a picture ask for the same ones."""
 DRAWN = 2**20
 """Values that the bootstrap draws at a time."""
+DRAWS = 400
+"""How often the moving-block bootstrap draws a series anew."""
 
 Floats = npt.NDArray[np.float64]
+Whole = npt.NDArray[np.int64]
 
 
 class Interval(NamedTuple):
@@ -80,6 +89,8 @@ def _interval(values: tuple[float | None, ...], confidence: float, method: str) 
         return Interval(float(found[0]), float(found[0]), float(found[0]), len(found))
     if method == "bootstrap":
         return Interval(mean, *_bootstrapped(found, confidence), len(found))
+    if method == RESAMPLED:
+        return Interval(mean, *_of_spread(found, len(found) - 1, confidence), len(found))
     half = _quantile(len(found) - 1, confidence) * _standard_error(found)
     return Interval(mean, mean - half, mean + half, len(found))
 
@@ -93,7 +104,7 @@ def difference(
 ) -> Interval:
     """Returns the mean of `second` less that of `first`, and its interval. `paired` values, one of
     each at the same place, are of runs with the same seed: what both have in common cancels out.
-    Others are compared as Welch does, whatever the method."""
+    Others are compared as Welch does; the spread of replicates is their standard error."""
     if paired:
         pairs = [(a, b) for a, b in zip(first, second, strict=True) if _is(a) and _is(b)]
         return interval([b - a for a, b in pairs], confidence, method)  # type: ignore[operator]
@@ -103,7 +114,8 @@ def difference(
     apart = float(other.mean() - one.mean())
     if len(one) < 2 or len(other) < 2:
         return Interval(apart, math.nan, math.nan, min(len(one), len(other)))
-    a, b = _standard_error(one) ** 2, _standard_error(other) ** 2
+    a, b = (_standard_error(of) ** 2 * (len(of) if method == RESAMPLED else 1)
+            for of in (one, other))  # fmt: skip
     if a + b == 0:
         return Interval(apart, apart, apart, min(len(one), len(other)))
     part = a / (a + b)
@@ -124,6 +136,36 @@ def ratio(
                      if _is(a) and _is(b) and a != 0], confidence, method)  # fmt: skip
 
 
+def moving_block(
+    statistic: Callable[[Whole], Floats], count: int, confidence: float = CONFIDENCE
+) -> list[Interval]:
+    """Returns what `statistic` gives of a series of so many parts, such as the weeks of a trace,
+    and an interval for each: it is told how many times each part counts, and that is once here.
+
+    Parts that follow each other depend on each other, so blocks of them are drawn: the moving-block
+    bootstrap (Künsch 1989, Liu & Singh 1992), where the last part is followed by the first (Politis
+    & Romano 1992). A block has as many parts as the cube root of `count`, which is best for a
+    variance (Hall, Horowitz & Jing 1995). An interval is as wide as the spread of what is drawn
+    times the quantile of Student's t, with one degree of freedom less than there are blocks. With
+    fewer than four parts there is none, nor for what most draws do not have.
+    """
+    found = statistic(np.ones(count, np.int64))
+    if count < 4:
+        return [Interval(float(value), math.nan, math.nan, count) for value in found]
+    length = round(count ** (1 / 3))
+    begins = np.random.default_rng(SEED).integers(0, count, (DRAWS, -(-count // length)))
+    parts = (begins[:, :, None] + np.arange(length)).reshape(DRAWS, -1)[:, :count] % count
+    drawn = np.array([statistic(np.bincount(row, minlength=count)) for row in parts])
+    made = []
+    for value, column in zip(found.tolist(), drawn.T, strict=True):
+        of = known(column)
+        limits = (math.nan, math.nan)
+        if len(of) > DRAWS / 2 and not math.isnan(value):
+            limits = _of_spread(of, count / length - 1, confidence, value)
+        made.append(Interval(value, *limits, count))
+    return made
+
+
 def _is(value: float | None) -> bool:
     return value is not None and not math.isnan(value)
 
@@ -137,6 +179,24 @@ def _quantile(freedom: float, confidence: float) -> float:
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, (1 + confidence) / 2))
+
+
+def _of_spread(
+    values: Floats, freedom: float, confidence: float, centre: float | None = None
+) -> tuple[float, float]:
+    """Returns limits about a figure, or about the mean of these values of it, which were drawn anew
+    from the same data: their spread is the standard error of the figure (Künsch 1989), and does not
+    become less with more of them. Of figures above 0 it is that of logarithms, as waits err by a
+    factor and not by a sum."""
+    positive = bool((values > 0).all() and (centre is None or centre > 0))
+    scale = np.log(values) if positive else values
+    if centre is None:
+        centre = float(scale.mean())
+    elif positive:
+        centre = math.log(centre)
+    half = _quantile(freedom, confidence) * float(scale.std(ddof=1))
+    low, high = centre - half, centre + half
+    return (math.exp(low), math.exp(high)) if positive else (low, high)
 
 
 def _bootstrapped(values: Floats, confidence: float) -> tuple[float, float]:

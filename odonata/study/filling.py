@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Generic
 
 from odonata.experiment.progress import show_seconds
-from odonata.study import pool, store
+from odonata.study import pool, store, under_way
 from odonata.study.contract import C, O, P, Study
 from odonata.study.store import Answer, Store
 from odonata.study.worker import Failure
@@ -59,6 +59,8 @@ class Agenda(Generic[P, C, O]):
     def __init__(self, study: Study[P, C, O], asked: P, kept: Store[O], stop: StopSignals) -> None:
         self._study, self._asked, self._kept, self._stop = study, asked, kept, stop
         self._given: set[str] = set()
+        self.under_way = dict[str, C]()
+        """The cases that are simulated now."""
         self.failures: list[str] = []
         """Why cases have no outcome, of a study that goes on without them."""
         self._done = 0.0
@@ -82,10 +84,12 @@ class Agenda(Generic[P, C, O]):
             return None
         case = self._todo.popleft()
         self._given.add(case.key)
+        self.under_way[case.key] = case
         return case
 
     def note(self, answer: Answer) -> None:
         self._kept.add(answer)
+        self.under_way.pop(answer.case.key, None)
         self.noted += 1
         self._done += answer.case.weight
         if self._study.sequential:
@@ -95,6 +99,7 @@ class Agenda(Generic[P, C, O]):
             self._left -= answer.case.weight
 
     def excuse(self, task: C, failure: Failure) -> bool:
+        self.under_way.pop(task.key, None)
         if self._study.tolerant:
             self.failures.append(str(failure))
         return self._study.tolerant
@@ -124,11 +129,15 @@ def fill(study: Study[P, C, O], asked: P, out: Path | None, jobs: int) -> tuple[
         began = time.perf_counter()
         if leads and out is not None:
             study.begin(asked, out)
+        told = None
         if leads:
             agenda = Agenda(study, asked, kept, stop)
+            told = None if out is None else under_way.Telling(out, study, agenda, kept)
         try:
-            pool.share(agenda, partial(simulate, study), jobs, "simulations")
+            pool.share(agenda, partial(simulate, study), jobs, "simulations", told)
         finally:
+            if told is not None:
+                told.end()
             for failure in agenda.failures if agenda else ():
                 say(failure)
             if agenda and agenda.missing and out is not None:

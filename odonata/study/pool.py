@@ -10,18 +10,20 @@ as many tasks are under way as there are ranks.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple, Protocol
 
 from odonata.experiment.progress import Bar, time_left
 from odonata.study.worker import Failure, Work, Worker, attempt
-from pdes import launcher
 from pdes.driver import LOST_SECONDS, explain
 from pdes.errors import Fault, require
 from pdes.transport import Transport, world
 
 PAUSE = 0.001
 """Seconds between two looks of rank 0 at what the other ranks have sent."""
+LOOK = 1.0
+"""Seconds after which processes are no longer waited for in silence."""
 
 
 class Agenda(Protocol):
@@ -51,16 +53,20 @@ class Last(NamedTuple):
     failure: Failure | None
 
 
-def share(agenda: Agenda | None, work: Work, jobs: int = 1, unit: str = "tasks") -> None:
+def share(
+    agenda: Agenda | None, work: Work, jobs: int = 1, unit: str = "tasks",
+    tell: Callable[[], None] | None = None,
+) -> None:  # fmt: skip
     """Do all tasks: on the ranks there are, on so many processes, or in this process.
 
     Called on all ranks; only rank 0's agenda is asked, and the others need none. A task that fails
-    ends all, with a Fault that names it, unless the agenda excuses it. A script that wants
-    processes must not do anything when it is imported (multiprocessing starts them afresh).
+    ends all, with a Fault that names it, unless the agenda excuses it. `tell` is called all the
+    while, to tell others how far it is. A script that wants processes must not do anything when it
+    is imported (multiprocessing starts them afresh).
     """
     require(jobs >= 1, f"jobs = {jobs}: at least 1")
     transport = world()
-    line = CountLine(agenda, unit, transport.rank == 0 and launcher.terminal())
+    line = CountLine(agenda, unit, transport.rank == 0, tell)
     try:
         if transport.size > 1:
             _on_ranks(agenda, work, transport, line)
@@ -70,6 +76,7 @@ def share(agenda: Agenda | None, work: Work, jobs: int = 1, unit: str = "tasks")
             _on_processes(agenda, work, min(jobs, max(1, agenda.missing)), line)
         else:
             while (task := agenda.take()) is not None:
+                line.show()
                 try:
                     answer = work(task)
                 except Fault as fault:
@@ -104,7 +111,8 @@ def _on_processes(agenda: Agenda, work: Work, jobs: int, line: CountLine) -> Non
                 busy[worker.pipe] = worker
             if not busy:
                 break
-            for pipe in wait(list(busy)):
+            line.show()
+            for pipe in wait(list(busy), LOOK):
                 assert isinstance(pipe, Connection)
                 worker = busy.pop(pipe)
                 answer = worker.answer()
@@ -163,6 +171,7 @@ def _deal(agenda: Agenda, work: Work, transport: Transport, line: CountLine) -> 
                     own.give(task)
                 else:
                     transport.tell(rank, task)
+            line.show()
             others = sum(rank not in idle for rank in range(1, transport.size))
             if not others and (0 in idle or not wanted):
                 return failure
@@ -191,14 +200,17 @@ def _serve(work: Work, transport: Transport) -> Failure | None:
             transport.tell(0, attempt(work, task))
 
 
-# -- on a terminal
+# -- how far it is
 
 
 class CountLine:
     """Show how much is done, how fast, and how long it may still take."""
 
-    def __init__(self, agenda: Agenda | None, unit: str, wanted: bool) -> None:
-        self._agenda, self._unit = agenda, unit
+    def __init__(
+        self, agenda: Agenda | None, unit: str, wanted: bool,
+        tell: Callable[[], None] | None = None,
+    ) -> None:  # fmt: skip
+        self._agenda, self._unit, self._tell = agenda, unit, tell
         self._bar = Bar() if wanted else None
         self._began, self._before, self._count = time.perf_counter(), 0.0, 0
         if agenda is not None and wanted:
@@ -209,12 +221,18 @@ class CountLine:
         assert self._agenda is not None
         self._agenda.note(answer)
         self._count += 1
-        if self._bar is None or not self._bar.due:
+        self.show()
+
+    def show(self) -> None:
+        """Show it, if it is time to."""
+        if self._tell is not None:
+            self._tell()
+        if self._agenda is None or self._bar is None or not self._bar.due:
             return
         done, seconds = self._agenda.done, max(1e-9, time.perf_counter() - self._began)
         left = time_left(seconds, self._before, done)
         self._bar.show(done, f"{self._agenda.missing:,} {self._unit} to go  "
-                       f"{self._count / seconds:.2g}/s  {left}")  # fmt: skip
+                       f"{self._count / seconds:.2g}/s  {left}".rstrip())  # fmt: skip
 
     def close(self) -> None:
         if self._bar is not None:

@@ -24,11 +24,18 @@ from typing import Any, NamedTuple
 from odonata.experiment.experiment import SECTIONS, SWEEP
 from odonata.experiment.keys import quoted
 from odonata.experiment.values import from_shell, plain, show
-from odonata.results.statistics import CONFIDENCE, METHODS
+from odonata.results.statistics import CONFIDENCE, METHODS, RESAMPLED
+from odonata.sweeps import FORMATS, LOGS, WIDTHS
 from pdes.errors import Refused
 
 MOST_VALUES = 10_000
-SEED = "run.seed"
+CHOICES = {
+    "interval": (*METHODS, RESAMPLED),
+    "format": FORMATS,
+    "width": WIDTHS,
+    "log": ("", *LOGS),
+}
+"""The options of [sweep] that are one of some words."""
 RANGE = re.compile(r"([-+]?[\d.]+(?:[eE][-+]?\d+)?):([-+]?[\d.]+(?:[eE][-+]?\d+)?)"
                    r":([\d.]+(?:[eE][-+]?\d+)?)")  # fmt: skip
 """First, last and step of a range of numbers."""
@@ -64,11 +71,18 @@ class Wanted:
     figures: tuple[str, ...] = ()
     against: str = ""
     plot: str = ""
-    interval: str = METHODS[0]
+    interval: str = ""
+    """"": that of Student's t or, where seeds are replicates of a trace, their spread."""
     confidence: float = CONFIDENCE
+    over: str = ""
+    ratio: bool = False
+    log: str = ""
+    format: str = FORMATS[0]
+    width: str = WIDTHS[0]
 
 
-OPTIONS = ("seeds", "figures", "against", "plot", "interval", "confidence")
+OPTIONS = ("seeds", "figures", "against", "plot", "interval", "confidence", "over", "ratio", "log",
+           "format", "width")  # fmt: skip
 """The keys of [sweep] that are not axes."""
 
 
@@ -101,8 +115,10 @@ ACCEPTED = {
     "figures": 'a list of figures, as ["mean_latency_ns"]',
     "against": 'an axis and one of its labels, as "network.routing=minimal"',
     "plot": 'a figure, an axis, and perhaps another, as "throughput:traffic.load:network.routing"',
-    "interval": f"one of {', '.join(METHODS)}",
+    "over": 'an axis to average over, or several: "run.seed.placement"',
+    "ratio": "true or false",
     "confidence": "a number above 0 and below 1",
+    **{name: f"one of {', '.join(filter(None, words))}" for name, words in CHOICES.items()},
 }
 
 
@@ -112,8 +128,10 @@ def fits(name: str, value: Any) -> bool:
         return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 1_000_000
     if name == "figures":
         return isinstance(value, list) and all(isinstance(item, str) for item in value)
-    if name == "interval":
-        return value in METHODS
+    if name in CHOICES:
+        return value in CHOICES[name]
+    if name == "ratio":
+        return isinstance(value, bool)
     if name == "confidence":
         return isinstance(value, float) and 0 < value < 1
     return isinstance(value, str)
@@ -124,7 +142,7 @@ def axes_of(table: Mapping[str, Any], where: str, problems: list[str]) -> Iterat
     for name, value in table.items():
         if isinstance(value, list):
             yield from _of_key(name, value, where, problems)
-        elif isinstance(value, dict) and name.partition("[")[0] in SECTIONS:
+        elif isinstance(value, dict) and name.partition(".")[0].partition("[")[0] in SECTIONS:
             inner = {f"{name}.{key}": each for key, each in value.items()}
             yield from axes_of(inner, where, problems)
         elif isinstance(value, dict) and "." not in name and _of_tables(value):

@@ -19,6 +19,8 @@ from odonata.sweeps.table import Swept
 from pdes.checksum import is_intact
 from pdes.errors import Refused
 
+USUAL = {name: getattr(Wanted(), name) for name in ("over", "ratio", "log", "format", "width")}
+"""What nobody had asked for before there was such an option."""
 READER = Sweep(Plan("", (), (), (), Wanted(), ()))
 """Reads the outcomes of any sweep: of no point in particular."""
 
@@ -31,6 +33,7 @@ def plan_in(directory: Path) -> dict[str, Any]:
         axes, wanted = facts["axes"], facts["wanted"]
         whole = is_intact(text) is not False
         whole &= all(isinstance(label, str) for labels in axes.values() for label in labels)
+        facts["wanted"] = wanted = {**USUAL, **wanted}
         whole &= all(fits(name, wanted[name]) for name in OPTIONS)
         whole &= all(isinstance(seed, int) for seed in facts["seeds"])
         size = math.prod(map(len, axes.values())) * len(facts["seeds"])

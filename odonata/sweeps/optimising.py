@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from odonata.experiment.experiment import SEED
 from odonata.experiment.reading import load
 from odonata.results.statistics import Interval, interval
 from odonata.study.contract import Claim, Study
-from odonata.sweeps.axes import SEED, Value, merged
+from odonata.sweeps.axes import Value, merged
 from odonata.sweeps.outcomes import JOBS, SweepOutcome, simulate
 from odonata.sweeps.plan import Point, asked_in, check, compiled_for, identities
 from odonata.sweeps.study import mark_of

@@ -85,14 +85,18 @@ def outcome_of(facts: Mapping[str, Any], asked: Sequence[Job] = ()) -> SweepOutc
         known["jobs"], jobs = jobs, []
     names = _apart([job["name"] for job in jobs])
     by_job = {
-        name: dict(flat({key: value for key, value in job.items() if key not in OF_REQUESTS}))
+        name: _figures({key: value for key, value in job.items() if key not in OF_REQUESTS})
         for name, job in zip(names, jobs, strict=True)
     }
-    figures = dict(flat(known))
+    figures = _figures(known)
     if figures.get("measured_packets") == 0:  # whose latency is not 0, but unknown
         figures |= {name: None for name in figures if name.endswith("_latency_ns")}
     judged = found.get("verdict", ""), found.get("why", "")
     return SweepOutcome(figures, by_job, str(facts["digest"]), "", _kinds(names, asked), *judged)
+
+
+def _figures(facts: Mapping[str, Any]) -> Figures:
+    return {path: None if value is None else float(value) for path, value in flat(facts)}
 
 
 def _kinds(names: list[str], asked: Sequence[Job]) -> dict[str, str]:

@@ -31,6 +31,8 @@ def page(
     """Returns the page, as HTML."""
     done = len(found.keys) - found.missing
     axes = [(name, f"{len(labels)}", ", ".join(labels)) for name, labels in found.axes.items()]
+    axes += [(f"{name}, averaged over", f"{len(labels)}", ", ".join(labels))
+             for name, labels in found.averaged.items()]  # fmt: skip
     seeds = ", ".join(map(str, found.seeds))
     about, *problems = notes(found, baseline)
     return environment().get_template("sweep.html").render(

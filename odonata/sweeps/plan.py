@@ -18,10 +18,11 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from odonata.experiment.experiment import Experiment, JobExperiment
+from odonata.experiment.experiment import SEED, Experiment, JobExperiment
 from odonata.experiment.reading import load, text_of, tree_of, with_included
+from odonata.results.statistics import METHODS, RESAMPLED
 from odonata.study.contract import Case
-from odonata.sweeps.axes import SEED, Axis, Wanted, key_of, merged, number_of, of_file
+from odonata.sweeps.axes import Axis, Wanted, key_of, merged, number_of, of_file
 from pdes.errors import Refused
 
 AnyExperiment = Experiment | JobExperiment
@@ -109,8 +110,28 @@ def planned(
         del every[SEED]
     seeds = _seeds(every.pop(SEED, None), said.seeds, file, fixed, plugins, every)
     order = tuple(every.values())
-    points, variants, seeded = _points(file, order, seeds, fixed, tuple(map(str, plugins)))
-    return Plan(str(file), order, seeds, points, replace(said, axes=order), variants, seeded)
+    points, variants, seeded, replicates = _points(file, order, seeds, fixed,
+                                                   tuple(map(str, plugins)))  # fmt: skip
+    said = replace(said, axes=order, interval=_method(said.interval, replicates))
+    return Plan(str(file), order, seeds, points, said, variants, seeded)
+
+
+def _method(asked: str, replicates: set[bool]) -> str:
+    """Returns how intervals are computed: as was asked, where that is right. Refused where seeds
+    are replicates of a trace at some combinations and not at others."""
+    if len(replicates) > 1:
+        raise Refused("trace.resample: at some combinations a seed is a replicate of the trace, "
+                      "and at others it is not: sweep them apart")  # fmt: skip
+    if True not in replicates:
+        if asked == RESAMPLED:
+            raise Refused(f"interval = {asked}: of replicates of a trace, and seeds are none: give "
+                          "trace.resample, as 7 d, or leave it out")  # fmt: skip
+        return asked or METHODS[0]
+    if asked not in ("", RESAMPLED):
+        raise Refused(f"interval = {asked}: of independent runs, while with trace.resample seeds "
+                      "are replicates of one trace, whose spread is the interval: leave it out"
+                      )  # fmt: skip
+    return RESAMPLED
 
 
 def asked_in(file: Path) -> Wanted:
@@ -161,7 +182,9 @@ def _seeds(
 def _points(
     file: Path, axes: tuple[Axis, ...], seeds: tuple[int, ...], fixed: Sequence[str],
     plugins: tuple[str, ...],
-) -> tuple[tuple[Point, ...], tuple[Point, ...], bool | None]:  # fmt: skip
+) -> tuple[tuple[Point, ...], tuple[Point, ...], bool | None, set[bool]]:  # fmt: skip
+    """Returns all points, one for each program, whether the seed decides anything, and whether
+    seeds are replicates of a trace, at any combination."""
     count = math.prod(len(axis.values) for axis in axes) * len(seeds)
     if count > MOST_POINTS:
         raise Refused(f"{count:,} points; at most {MOST_POINTS:,}")
@@ -171,6 +194,7 @@ def _points(
     variants: dict[str, Point] = {}
     problems: dict[str, None] = {}
     drawn: set[bool | None] = set()
+    replicates: set[bool] = set()
     for values in combinations:
         changes = (*fixed, *(change for value in values for change in value.changes))
         labels = tuple(value.label for value in values)
@@ -183,12 +207,13 @@ def _points(
             points.append(Point(str(file), changes, plugins, labels, names, seed, identity))
         variants.setdefault(compiled_for(made), points[-1])
         drawn.add(seed_decides(made))
+        replicates.add(made.replicates)
     if problems:
         more = len(problems) - MOST_PROBLEMS
         lines = [*problems][:MOST_PROBLEMS] + [f"and {more:,} more problems"] * (more > 0)
         raise Refused("\n".join(lines))
     seeded = True if True in drawn else None if None in drawn else False
-    return tuple(points), tuple(variants.values()), seeded
+    return tuple(points), tuple(variants.values()), seeded, replicates
 
 
 def seed_decides(made: AnyExperiment) -> bool | None:
@@ -198,7 +223,7 @@ def seed_decides(made: AnyExperiment) -> bool | None:
     tell."""
     if not isinstance(made, JobExperiment):
         return True if made.traffic else None
-    if made.trace.model is not None:
+    if made.trace.model is not None or made.replicates:
         return True
     return False if made.machine is None and made.power is None else None
 

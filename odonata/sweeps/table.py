@@ -13,14 +13,13 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from odonata.experiment.values import nearest
 from odonata.results.register import USUAL
 from odonata.results.statistics import CONFIDENCE, Interval, difference, interval, ratio
 from odonata.sweeps.axes import number_of
@@ -29,6 +28,7 @@ from odonata.sweeps.plan import Plan
 from pdes.errors import Refused
 from pdes.replacing import write_whole
 from pdes.shown import csv_cell
+from topology.settings import meant
 
 if TYPE_CHECKING:
     import xarray
@@ -81,6 +81,8 @@ class Swept:
     confidence: float = CONFIDENCE
     seeded: bool | None = None
     """Whether the seed decides anything; None where that is not known but from the outcomes."""
+    whole: Swept | None = None
+    """What it was before `over` took axes away; None where none was."""
 
     @classmethod
     def of(cls, plan: Plan, outcomes: Mapping[str, SweepOutcome]) -> Swept:
@@ -98,10 +100,47 @@ class Swept:
     def combinations(self) -> list[tuple[str, ...]]:
         return [*itertools.product(*self.axes.values())]
 
+    @cached_property
+    def averaged(self) -> dict[str, tuple[str, ...]]:
+        """Returns the axes that `over` took away."""
+        whole = self.axes if self.whole is None else self.whole.axes
+        return {name: labels for name, labels in whole.items() if name not in self.axes}
+
+    @cached_property
+    def repetitions(self) -> int:
+        """Returns of how many points a combination is made: the seeds, once for each value of the
+        axes that were taken away."""
+        return len(self.seeds) * math.prod(map(len, self.averaged.values()))
+
+    def over(self, *words: str) -> Swept:
+        """Returns the same averaged over some axes, named as `axis` has them: they are gone, and a
+        combination is made of the points with all of their values and all seeds, in that order,
+        which are taken as so many independent repetitions."""
+        names = {self.axis(word) for word in words}
+        left = {name: labels for name, labels in self.axes.items() if name not in names}
+        taken = [name for name in self.axes if name in names]
+        by_labels = dict(zip(self.combinations, range(len(self.combinations)), strict=True))
+        each, keys = self.repetitions, list[str]()
+        for labels in itertools.product(*left.values(), *(self.axes[name] for name in taken)):
+            place = dict(zip((*left, *taken), labels, strict=True))
+            first = by_labels[tuple(place[name] for name in self.axes)] * each
+            keys += self.keys[first : first + each]
+        return replace(self, axes=left, keys=tuple(keys), whole=self.whole or self)
+
+    def axis(self, word: str) -> str:
+        """Returns the axis that a word names: its name, or the end of it behind a dot. Refused
+        where there is none, or several."""
+        found = [name for name in self.axes if name == word]
+        found = found or [name for name in self.axes if name.endswith(f".{word}")]
+        if len(found) == 1:
+            return found[0]
+        raise Refused(f"{word}: {'several axes' if found else 'no axis'} of this sweep; there are "
+                      f"{', '.join(found or self.axes) or 'none'}")  # fmt: skip
+
     def at(self, number: int) -> list[SweepOutcome | None]:
-        """Returns the outcomes of a combination, by seed; None for those that are missing."""
-        first = number * len(self.seeds)
-        found = [self.outcomes.get(key) for key in self.keys[first : first + len(self.seeds)]]
+        """Returns the outcomes of a combination, by repetition; None for those that are missing."""
+        first = number * self.repetitions
+        found = [self.outcomes.get(key) for key in self.keys[first : first + self.repetitions]]
         return [None if it is None or it.failed else it for it in found]
 
     @cached_property
@@ -139,12 +178,13 @@ class Swept:
     @cached_property
     def failures(self) -> list[str]:
         """Returns why points failed, each with its point."""
-        places = itertools.product(self.combinations, self.seeds)
+        whole = self.whole or self
+        places = itertools.product(whole.combinations, self.seeds)
         found = []
-        for (labels, seed), key in zip(places, self.keys, strict=True):
+        for (labels, seed), key in zip(places, whole.keys, strict=True):
             outcome = self.outcomes.get(key)
             if outcome is not None and outcome.failed:
-                named = [f"{name}={label}" for name, label in zip(self.axes, labels, strict=True)]
+                named = [f"{name}={label}" for name, label in zip(whole.axes, labels, strict=True)]
                 found.append(f"{', '.join([*named, f'seed {seed}'])}: {outcome.failed}")
         return found
 
@@ -158,9 +198,8 @@ class Swept:
         for name in (figure, JOBS + figure):
             if name in self.figures:
                 return name
-        near = nearest(figure, [*self.figures, *(it.removeprefix(JOBS) for it in self.figures)])
-        meant = f"; did you mean {near}?" if near else ""
-        raise Refused(f"{figure}: no figure of this sweep{meant} (--figures lists them)")
+        hint = meant(figure, [*self.figures, *(it.removeprefix(JOBS) for it in self.figures)])
+        raise Refused(f"{figure}: no figure of this sweep{hint} (--figures lists them)")
 
     @cached_property
     def usual(self) -> tuple[str, ...]:
@@ -210,12 +249,19 @@ class Swept:
         return any(it is not None and it.misleads(figure) for it in found)
 
     @cached_property
+    def combinations_twice(self) -> int:
+        """Returns at how many combinations some points, but not all, gave the same run."""
+        digests = [[it.digest for it in self.at(number) if it is not None]
+                   for number in range(len(self.combinations))]  # fmt: skip
+        return sum(1 < len({*each}) < len(each) for each in digests)
+
+    @cached_property
     def combinations_alike(self) -> list[tuple[str, ...]]:
         """Returns the combinations at which several seeds give the same run, to the last bit."""
         made = []
         for number, labels in enumerate(self.combinations):
             digests = [it.digest for it in self.at(number) if it is not None]
-            if len(digests) == len(self.seeds) > 1 and len({*digests}) == 1:
+            if len(digests) == self.repetitions > 1 and len({*digests}) == 1:
                 made.append(labels)
         return made
 
@@ -247,6 +293,8 @@ class Swept:
         of seeds, and, for figures of jobs, one of jobs. Missing is NaN."""
         import xarray
 
+        if self.whole is not None:
+            return self.whole.data
         shape = [*(len(labels) for labels in self.axes.values()), len(self.seeds)]
         dims = (*self.axes, "seed")
         variables = {}
@@ -315,9 +363,10 @@ class Swept:
 
     def write(self, directory: Path, baseline: Baseline | None = None) -> list[Path]:
         """Write the CSV files. Returns where they are."""
-        texts = {POINTS: self.points_csv(), SUMMARY: self.summary_csv(baseline)}
+        whole = self.whole or self
+        texts = {POINTS: whole.points_csv(), SUMMARY: self.summary_csv(baseline)}
         if self.jobs:
-            texts[JOB_POINTS] = self.jobs_csv()
+            texts[JOB_POINTS] = whole.jobs_csv()
         for name, text in texts.items():
             write_whole(directory / name, text)
         return [directory / name for name in texts]

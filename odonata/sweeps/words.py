@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from odonata.results.register import figure as figure_of
+from odonata.results.statistics import RESAMPLED
 from odonata.results.steadiness import SATURATED, SHORT, UNSETTLED
 from odonata.sweeps.outcomes import JOBS, plus_minus
 from odonata.sweeps.table import Baseline, Cell, Compared, Swept
@@ -16,8 +17,9 @@ not."""
 
 
 INSTEAD = (
-    "Vary what ought not to matter, such as the load of a trace (trace.load) or which part of it "
-    "is taken (trace.first; odonata trace --from --to), or the seed of a model of jobs."
+    "With trace.resample every seed has the weeks of a file's trace drawn anew. Else vary what "
+    "ought not to matter, such as its load (trace.load) or which part of it is taken (trace.first; "
+    "odonata trace --from --to), or the seed of a model of jobs."
 )
 """How to learn how far a difference holds where nothing is random."""
 ADVICE = {
@@ -26,6 +28,11 @@ ADVICE = {
     None: "--seeds 5 gives some, where the seed decides anything.",
 }
 """What to do about a sweep with one seed, by `Swept.seeded`."""
+
+
+HOW = {"t": "Student's t", "bootstrap": "bootstrap",
+       RESAMPLED: "their spread: each has weeks of the trace drawn anew"}  # fmt: skip
+"""What intervals are, by method."""
 
 
 def by_kind(figures: Sequence[str]) -> list[list[str]]:
@@ -79,16 +86,22 @@ def ratio_text(compared: Compared | None) -> str:
 
 def notes(found: Swept, baseline: Baseline | None) -> list[str]:
     """Returns what a reader has to know, first what the numbers are."""
-    how = "Student's t" if found.method == "t" else "bootstrap"
+    how = HOW[found.method]
+    of = "replicates" if found.method == RESAMPLED else "seeds"
     same = found.combinations_alike
     alike = len(same) == len(found.combinations)
     lines = [f"One seed: there are no intervals; {ADVICE[found.seeded]}"]
+    over = repetitions(found).replace("seeds", of)
     if alike:
-        lines = [f"All {len(found.seeds)} seeds give the same run everywhere: nothing random "
+        lines = [f"All {over} give the same run everywhere: nothing random "
                  f"decides it, and ± 0 says nothing about other runs. {INSTEAD}"]  # fmt: skip
-    elif len(found.seeds) > 1:
+    elif found.repetitions > 1:
         lines = [f"± is half of the {100 * found.confidence:.4g} % confidence interval of the mean "
-                 f"over {len(found.seeds)} seeds ({how})."]  # fmt: skip
+                 f"over {over} ({how})."]  # fmt: skip
+    if found.averaged and found.combinations_twice:
+        lines.append(f"At {found.combinations_twice:,} of {len(found.combinations):,} combinations "
+                     "some of these runs are the same to the last bit: intervals take them as "
+                     "independent, and are too narrow there.")  # fmt: skip
     if baseline:
         lines.append(
             f"× {baseline.label}: the mean ratio to {baseline.axis}={baseline.label}, "
@@ -102,6 +115,14 @@ def notes(found: Swept, baseline: Baseline | None) -> list[str]:
     if found.missing:
         lines.append(f"INCOMPLETE: {found.missing:,} of {len(found.keys):,} points are missing.")
     return lines + [f"failed: {line}" for line in found.failures]
+
+
+def repetitions(found: Swept) -> str:
+    """Returns of what means are: "5 seeds and 3 values of run.seed.placement (15 runs)"."""
+    count = len(found.seeds)
+    words = [f"{count} seed{'s' * (count > 1)}"]
+    words += [f"{len(labels)} values of {name}" for name, labels in found.averaged.items()]
+    return " and ".join(words) + f" ({found.repetitions:,} runs)" * bool(found.averaged)
 
 
 def _marks(found: Swept) -> Iterator[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from odonata.traces.trace import LONGEST_NAME
 from pdes.errors import Findings
+from topology.settings import Setting
 
 BY = ("application", "user", "project", "nodes", "any")
 IDLE = "idle"
@@ -15,25 +16,31 @@ IDLE = "idle"
 without a job draws."""
 MOST_NODES = 10**9
 COLUMNS = {
-    "type": "its name: that of an application, user or project, or sizes of jobs, as 1-4 or >=64",
-    "by": f"what jobs are matched by: {', '.join(BY)}; application unless given. {IDLE}: the row "
-    "tells what a node without a job draws",
-    "nodes": "nodes of a job that a model makes",
-    "time_min_s": "its run time without a cap, in s",
-    "time_max_s": "its run time under the lowest cap, in s; or give slowdown",
-    "slowdown": "time_max_s / time_min_s",
-    "power_max_w": "what a node draws without a cap, in W",
-    "power_min_w": "the lowest cap of a node, in W",
-    "q_threshold": "the degradation that its jobs are to stay below; empty: none",
-    "delay_rate_per_s": "how fast the chance of a delay falls with its length, for QoSG, in 1/s",
-}
-"""The columns of a table, and what they hold."""
-LIMITS = {
-    "nodes": (1.0, 1e9), "time_min_s": (1e-6, 1e10), "time_max_s": (1e-6, 1e12),
-    "slowdown": (1.0, 1000.0), "power_max_w": (1e-3, 1e9), "power_min_w": (1e-3, 1e9),
-    "q_threshold": (1e-6, math.inf), "delay_rate_per_s": (1e-12, 1e6),
+    "type": Setting("text", "its name: that of an application, user or project, or sizes of jobs, "
+                    "as 1-4 or >=64"),
+    "by": Setting("word", f"what jobs are matched by: {', '.join(BY)}; application unless given. "
+                  f"{IDLE}: the row tells what a node without a job draws", words=BY),
+    "nodes": Setting("whole", "nodes of a job that a model makes", least=1, most=MOST_NODES),
+    "time_min_s": Setting("number", "its run time without a cap, in s", least=1e-6, most=1e10),
+    "time_max_s": Setting("number", "its run time under the lowest cap, in s; or give slowdown",
+                          least=1e-6, most=1e12),
+    "slowdown": Setting("number", "time_max_s / time_min_s", least=1, most=1000),
+    "power_max_w": Setting("number", "what a node draws without a cap, in W", least=1e-3, most=1e9),
+    "power_min_w": Setting("number", "the lowest cap of a node, in W", least=1e-3, most=1e9),
+    "q_threshold": Setting("number", "the degradation that its jobs are to stay below; empty: none",
+                           least=1e-6),
+    "delay_rate_per_s": Setting("number", "how fast the chance of a delay falls with its length, "
+                                "for QoSG, in 1/s", least=1e-12, most=1e6),
 }  # fmt: skip
-"""What is accepted of each column of numbers: beyond it, a number is a mistake."""
+"""The columns of a table, and what is accepted: beyond it, a number is a mistake."""
+NUMBERS = tuple(name for name, how in COLUMNS.items() if how.kind in ("whole", "number"))
+
+
+def accepts(column: str, value: float) -> bool:
+    """Tells whether a column may have a number; a threshold may be infinite: there is none."""
+    whole = COLUMNS[column].kind == "whole" and float(value).is_integer()
+    none = column == "q_threshold" and value == math.inf
+    return none or not COLUMNS[column].wrong(int(value) if whole else value)
 
 
 @dataclass(frozen=True)
@@ -77,8 +84,8 @@ class JobType:
         }  # fmt: skip
         for column, value in values.items():
             if value is not None:
-                low, high = LIMITS[column]
-                found.unless(low <= value <= high, f"{value:g}", accepted(column), column)
+                found.unless(accepts(column, value), f"{value:g}", COLUMNS[column].all_accepted,
+                             column)  # fmt: skip
         if self.nodes is not None and self.by == "nodes":
             found.unless(self.fewest <= self.nodes <= self.most, f"{self.nodes:g}",
                          f"within the sizes of the type, {self.name}", "nodes")  # fmt: skip
@@ -88,10 +95,3 @@ class JobType:
     def longest_s(self) -> float | None:
         """Returns the run time under the lowest cap, T_max; None where no time is known."""
         return None if self.shortest_s is None else self.shortest_s * self.slowdown
-
-
-def accepted(column: str) -> str:
-    """Returns what is accepted of a column of numbers, in words."""
-    low, high = LIMITS[column]
-    kind = "a whole number" if column == "nodes" else "a number"
-    return f"{kind} of at least {low:g}" + ("" if high == math.inf else f", at most {high:g}")

@@ -13,7 +13,8 @@ from odonata.traces.trace import LEAST_JOB_BYTES
 from odonata.traces.types import Types
 from pdes.arrays import host_memory
 from pdes.errors import Findings, Refused
-from topology.settings import setting, settings_of
+from policies.register import check
+from topology.settings import setting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,6 +64,10 @@ class Source:
         None, "number", "The offered load: gaps between submissions are rescaled to it.", above=0,
         most=MOST_LOAD, none="as it is",
     )  # fmt: skip
+    resample_ps: int | None = setting(
+        None, "time", "The weeks of the file drawn anew, in blocks of this length, as 7 d: another "
+        "trace with every seed, so that seeds are repetitions.", none="none",
+    )  # fmt: skip
     scale_sizes: bool = setting(
         False, "flag", "Scale sizes of jobs from the trace's own machine to this one's nodes."
     )
@@ -79,6 +84,7 @@ class Source:
         None, "date", "The date of time 0 of the trace, by which dated caps, prices and carbon "
         "intensities are placed.", none="auto",
         otherwise="what the file tells: UnixStartTime of SWF, the first submission of sacct",
+        rule=parse_epoch,
     )  # fmt: skip
     begin: str = setting(
         "recorded", "word", "When the run begins: at the trace's own time 0, or at the first "
@@ -87,17 +93,20 @@ class Source:
     timezone: str | None = setting(
         None, "zone", "The time zone of the trace, of dates that have none of their own, and of "
         "what is shown.", none="auto", otherwise="what the file tells, as TimeZoneString of SWF",
+        rule=zone_of,
     )  # fmt: skip
     mix: Any = setting(
         None, "texts", "What arrives where the model is mix: the name of a mix of a paper, or a "
         "list of types of jobs; `odonata types` has both. `load` is the share of the nodes that is "
         "busy on average.", words=tuple(MIXES), none="none",
+        accepted=f"one of {', '.join(MIXES)}, or a list of types of jobs",
     )  # fmt: skip
     shares: tuple[float, ...] | None = setting(
         None, "numbers", "How much of the load each type of a mix has, relative to the others.",
-        none="auto", otherwise="those of the mix, which are equal unless its name says more",
+        above=0, most=MOST_SHARE, none="auto",
+        otherwise="those of the mix, which are equal unless its name says more",
     )  # fmt: skip
-    span_ps: int = setting(HOUR_PS, "time", "For how long jobs of a mix arrive.")
+    span_ps: int = setting(HOUR_PS, "time", "For how long jobs of a mix arrive.", above=0)
     sized: bool = setting(
         True, "flag", "Whether the rate at which jobs of a mix arrive takes into account that jobs "
         "have several nodes; if not, large ones bring more load than was asked for.",
@@ -127,26 +136,16 @@ class Source:
             not (self.model and self.format), f"format = {self.format}",
             f"of a file, and the jobs are made by {self.model}", "format", "model",
         )  # fmt: skip
+        if self.resample_ps is not None:
+            blocks = f"resample = {self.resample_ps / HOUR_PS:g} h"
+            found.unless(
+                not self.model, blocks,
+                f"of a file, and the jobs are made by {self.model}: others with every seed",
+                "resample_ps", "model",
+            )  # fmt: skip
+            found.unless(self.resample_ps >= HOUR_PS, blocks, "at least 1 h", "resample_ps")
         self._check_mix(found)
-        for one, how in settings_of(Source):
-            value = getattr(self, one.name)
-            if value is None:
-                continue
-            given = f"{one.name} = {value}"
-            if how.words and isinstance(value, str):
-                either = ", or a list of types of jobs" if one.name == "mix" else ""
-                found.unless(value in how.words, given, f"one of {', '.join(how.words)}{either}",
-                             one.name)  # fmt: skip
-            elif how.kind in ("date", "zone"):
-                try:
-                    (parse_epoch if how.kind == "date" else zone_of)(value)
-                except ValueError as error:
-                    found.unless(False, given, str(error), one.name)
-            elif how.kind in ("whole", "number"):
-                fine = (value >= how.least if how.least is not None else value > 0) and (
-                    how.most is None or value <= how.most)  # fmt: skip
-                least = f"{how.least:g}" if how.least is not None else "above 0"
-                found.unless(fine, given, f"{least} .. {how.most:,.0f}", one.name)
+        check(self, found)
         found.refuse()
 
     def _check_mix(self, found: Findings) -> None:
@@ -166,11 +165,9 @@ class Source:
         found.unless(self.jobs is None, f"jobs = {self.jobs}",
                      "a mix has the jobs that arrive within its span: give span, or `first`",
                      "jobs", "model")  # fmt: skip
-        found.unless(self.span_ps > 0, f"span = {self.span_ps}", "more than 0", "span_ps")
-        shares = self.shares or (1.0,)
-        found.unless(self.shares != () and all(0 < it <= MOST_SHARE for it in shares),
-                     f"shares = {self.shares}", f"numbers above 0, up to {MOST_SHARE:g}",
-                     "shares")  # fmt: skip
+        found.unless(
+            self.shares != (), "shares = ()", "a number for each type of the mix", "shares"
+        )
 
     @property
     def types(self) -> Types | None:
@@ -199,7 +196,7 @@ class Source:
         if nodes is None:
             raise Refused(f"{self.file}: does not say how many nodes its machine has: give --nodes "
                           f"(trace.nodes), at least {int(given.nodes.max()):,}")  # fmt: skip
-        return filled(self.changed(given, nodes)), nodes
+        return filled(self.changed(given, nodes, seed)), nodes
 
     def given(
         self,
@@ -222,13 +219,18 @@ class Source:
             trace = read(self.file, self.format, self.timezone)
         return replace(trace, clock=clock_given(trace.clock, self.epoch, self.timezone))
 
-    def changed(self, trace: Trace, nodes: int) -> Trace:
+    def changed(self, trace: Trace, nodes: int, seed: int = 1) -> Trace:
         """Returns the jobs of a trace with all changes that were asked for, on so many nodes; a
-        model has made them for the load."""
+        model has made them for the load. The load is that of what was drawn anew, as it would be of
+        another trace."""
         from odonata.traces.changing import first, from_zero, limited, onto, rescaled
 
         if self.first is not None:
             trace = first(trace, self.first)
+        if self.resample_ps is not None:
+            from odonata.traces.windows import resampled
+
+            trace = resampled(trace, self.resample_ps // 10**6, seed)
         if self.scale_sizes:
             trace = onto(trace, nodes)
         trace = limited(trace, nodes)

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from odonata.traces.job_type import COLUMNS, IDLE, LIMITS, MOST_NODES, JobType, accepted
+from odonata.traces.job_type import COLUMNS, IDLE, MOST_NODES, NUMBERS, JobType, accepts
 from odonata.traces.lines import pieces
 from pdes.errors import Findings, Refused, os_words
 from pdes.shown import csv_cell, csv_text
@@ -101,7 +101,7 @@ def csv_of(types: Sequence[JobType], idle_w: float | None) -> str:
         rows.append(row)
     columns = [it for it in COLUMNS if any(row.get(it) is not None for row in rows)]
     text = io.StringIO()
-    text.writelines(f"# {column}: {COLUMNS[column]}\n" for column in columns)
+    text.writelines(f"# {column}: {COLUMNS[column].about}\n" for column in columns)
     out = csv.writer(text, lineterminator="\n")
     out.writerow(columns)
     for row in rows:
@@ -124,7 +124,7 @@ def _check_columns(where: str, columns: Sequence[str], whole: bool = False) -> N
         if column in columns[:at]:
             raise Refused(f"{where}: column {column}: there twice; leave one out")
     needed = ("type", "power_max_w", "power_min_w") if whole else ("type", "power_max_w")
-    missing = [f"{column} ({COLUMNS[column]})" for column in needed if column not in columns]
+    missing = [f"{column} ({COLUMNS[column].about})" for column in needed if column not in columns]
     if whole and "slowdown" not in columns and not {"time_min_s", "time_max_s"} <= {*columns}:
         missing.append("slowdown (or time_min_s and time_max_s)")
     if missing:
@@ -199,11 +199,12 @@ class _Row:
             value = float(given)
         except (TypeError, ValueError):
             value = math.nan
-        low, high = LIMITS[column]
-        if not low <= value <= high or (column == "nodes" and value != int(value)):
+        if not accepts(column, value):
             shown = given if isinstance(given, str) else f"{given}"
             sign = "; its decimal sign must be a point" if "," in shown else ""
-            self.complain(column, shown[:60], f"{accepted(column)}, without a unit{sign}")
+            self.complain(
+                column, shown[:60], f"{COLUMNS[column].all_accepted}, without a unit{sign}"
+            )
             return None
         return value
 
@@ -215,8 +216,8 @@ class _Row:
             sizes = self._sizes(name)
         for column in ("power_max_w", "power_min_w"):
             if self.cells.get(column, "") in ("", None):
-                self.complain(column, "empty", f"{COLUMNS[column]}, is needed")
-        numbers = {column: self.number(column) for column in LIMITS}
+                self.complain(column, "empty", f"{COLUMNS[column].about}, is needed")
+        numbers = {column: self.number(column) for column in NUMBERS}
         slowdown = self._slowdown(numbers)
         if not self.fine:
             return None
@@ -251,6 +252,7 @@ class _Row:
 
     def _slowdown(self, numbers: Mapping[str, float | None]) -> float:
         """Returns T_max / T_min, by either of the two ways to give it."""
+        most = COLUMNS["slowdown"].most or math.inf
         shortest, longest, slowdown = (
             numbers[it] for it in ("time_min_s", "time_max_s", "slowdown")
         )
@@ -261,14 +263,14 @@ class _Row:
             return slowdown
         elif longest is None:
             if self.fine:
-                self.complain("slowdown", "empty", f"{COLUMNS['slowdown']} is needed, or time_max_s"
-                              "; 1: caps do not slow it down")  # fmt: skip
+                self.complain("slowdown", "empty", f"{COLUMNS['slowdown'].about} is needed, or "
+                              "time_max_s; 1: caps do not slow it down")  # fmt: skip
         elif shortest is None:
             self.complain("time_max_s", f"{longest:g}", "time_min_s is needed as well; or give "
                           "slowdown")  # fmt: skip
-        elif not shortest <= longest <= shortest * LIMITS["slowdown"][1]:
+        elif not shortest <= longest <= shortest * most:
             self.complain("time_max_s", f"{longest:g}", f"at least time_min_s, {shortest:g} s, and "
-                          f"at most {LIMITS['slowdown'][1]:g} times that")  # fmt: skip
+                          f"at most {most:g} times that")  # fmt: skip
         else:
             return longest / shortest
         return 1.0

@@ -77,12 +77,12 @@ import numpy as np
 
 from policies.allocation.base import AllocationPolicy, allocation, heap_by_heap
 from policies.allocation.sources import NEDD, RIVALS
-from policies.parameters import check_word, parameter
+from policies.parameters import parameter
 from policies.views import STALLS, TRAFFIC, Counts, Labels, Request, Sight, Words
 
 UNKNOWN = ("sensitive", "insensitive")
 """What a job may be taken for of which nobody knows whether congestion slows it down."""
-TAKEN_FOR = f"what a job of unknown sensitivity is taken for: {', '.join(UNKNOWN)}"
+TAKEN_FOR = "what a job of unknown sensitivity is taken for"
 
 
 def routers_by(key: Words | Counts, sight: Sight, nodes: int) -> Labels:
@@ -106,14 +106,11 @@ class ByTraffic(AllocationPolicy):
     intervals: int = parameter(
         1, unit="intervals", about="of telemetry whose traffic is averaged", least=1, most=256
     )
-    count: str = parameter("both", about=f"the traffic of a node: {', '.join(TRAFFIC)}")
+    count: str = parameter("both", about="the traffic of a node", words=TRAFFIC)
     threshold: float = parameter(
         0.0, unit="bytes per second", about="up to which the traffic of a router counts as none",
         least=0,
     )  # fmt: skip
-
-    def __post_init__(self) -> None:
-        check_word("count", self.count, TRAFFIC)
 
     @property
     def reads(self) -> int:
@@ -151,11 +148,7 @@ class ByClass(ByTraffic):
     """Prefers routers with little traffic for jobs that congestion slows down, and those with much
     for the others."""
 
-    unknown: str = parameter("sensitive", about=TAKEN_FOR)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_word("unknown", self.unknown, UNKNOWN)
+    unknown: str = parameter("sensitive", about=TAKEN_FOR, words=UNKNOWN)
 
     def key(self, sight: Sight, job: Request) -> Words:
         """Returns the traffic of each router; for an insensitive job, with the sign changed."""
@@ -226,17 +219,13 @@ class LowStallRouter(AllocationPolicy):
     )
     count: str = parameter(
         "credit", about="the stalls of a router: credit, a packet has no credit and the link is "
-        "free; any, also while the link is busy",
+        "free; any, also while the link is busy", words=STALLS,
     )  # fmt: skip
     by_class: bool = parameter(
         False, about="an insensitive job gets the routers with most stalls, as by nedd those with "
         "most traffic",
     )  # fmt: skip
-    unknown: str = parameter("sensitive", about=f"by class, {TAKEN_FOR}")
-
-    def __post_init__(self) -> None:
-        check_word("count", self.count, STALLS)
-        check_word("unknown", self.unknown, UNKNOWN)
+    unknown: str = parameter("sensitive", about=f"by class, {TAKEN_FOR}", words=UNKNOWN)
 
     @property
     def reads(self) -> int:

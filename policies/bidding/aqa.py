@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from policies.bidding.base import BiddingPolicy, bidding
 from policies.bidding.judging import judge
-from policies.bidding.known import mean_w, require_types, unknown
+from policies.bidding.known import OTHERWISE, mean_w, require_types, unknown
 from policies.bidding.search import GRADIENT, OPTIMISERS, Candidate, optimiser_of
-from policies.parameters import check_word, parameter
+from policies.parameters import parameter
 from policies.views import Bid, Market
 
 PAPER = "Y. Zhang et al.: HPC data center participation in demand response, 2021, 3.5"
@@ -36,7 +36,7 @@ class Optimised(BiddingPolicy):
 
     by_types = True
     tries = True
-    optimiser: str = parameter("search", about=f"who suggests bids: {' or '.join(OPTIMISERS)}")
+    optimiser: str = parameter("search", about="who suggests bids", words=OPTIMISERS)
     hours: int = parameter(
         6,
         about="hours in which each bid is tried; the gradient learns from one",
@@ -57,12 +57,8 @@ class Optimised(BiddingPolicy):
         0.0, about="the part of the hours that may break a rule", least=0.0, most=0.99
     )
     otherwise: str = parameter(
-        "nearest", about="what is bid where no bid keeps the rules: nearest or nothing"
+        "nearest", about="what is bid where no bid keeps the rules", words=OTHERWISE
     )
-
-    def __post_init__(self) -> None:
-        check_word("optimiser", self.optimiser, OPTIMISERS)
-        check_word("otherwise", self.otherwise, ("nearest", "nothing"))
 
     def bid(self, market: Market) -> Bid:
         require_types(self, market)

@@ -11,9 +11,9 @@ import numpy as np
 
 from policies.bidding.base import BiddingPolicy, bidding
 from policies.bidding.judging import Judged, judge
-from policies.bidding.known import HOUR_S, mean_w, require_types, seconds, unknown
+from policies.bidding.known import HOUR_S, OTHERWISE, mean_w, require_types, seconds, unknown
 from policies.memory import Memory, Sizes
-from policies.parameters import check_word, parameter
+from policies.parameters import parameter
 from policies.policy import Arrays
 from policies.views import Bid, Market
 
@@ -96,11 +96,8 @@ class Exhaustive(BiddingPolicy):
         0, unit="hours", about="nothing is offered, and nothing is tried, before that", least=0
     )
     otherwise: str = parameter(
-        "nearest", about="what is bid where no bid keeps the rules: nearest or nothing"
+        "nearest", about="what is bid where no bid keeps the rules", words=OTHERWISE
     )
-
-    def __post_init__(self) -> None:
-        check_word("otherwise", self.otherwise, ("nearest", "nothing"))
 
     def remembers(self, sizes: Sizes) -> Arrays:
         return {"found": np.zeros(1, np.bool_), "bid": np.zeros(2)}

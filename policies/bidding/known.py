@@ -10,6 +10,8 @@ from pdes.errors import Fault
 from policies.bidding.base import BiddingPolicy
 from policies.views import Market
 
+OTHERWISE = ("nearest", "nothing")
+"""What may be bid where no bid keeps the rules."""
 HOUR_S = 3600.0
 
 

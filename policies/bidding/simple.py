@@ -25,6 +25,7 @@ class Fixed(BiddingPolicy):
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self._weights()
         if self.reserve > self.average:
             raise Refused(f"reserve = {self.reserve:g}: at most average, {self.average:g}")

@@ -11,8 +11,16 @@ import numpy as np
 from policies.bidding import delays
 from policies.bidding.base import BiddingPolicy, bidding
 from policies.bidding.judging import lateness, worth
-from policies.bidding.known import HOUR_S, mean_w, most_w, require_types, seconds, unknown
-from policies.parameters import check_word, parameter
+from policies.bidding.known import (
+    HOUR_S,
+    OTHERWISE,
+    mean_w,
+    most_w,
+    require_types,
+    seconds,
+    unknown,
+)
+from policies.parameters import parameter
 from policies.views import Bid, Market, Trial
 
 THESIS = "Y. Zhang: Intelligent middleware for HPC systems, thesis, Boston University 2021"
@@ -49,18 +57,14 @@ class Grid(BiddingPolicy):
 
     by_types = True
     tries = True
-    rule: str = parameter("quality", about=f"what is least: {' or '.join(RULES)}")
+    rule: str = parameter("quality", about="what is least", words=RULES)
     hours: int = parameter(3, about="hours in which each bid is tried", least=1, most=1000)
     steps: int = parameter(12, about="averages, and reserves for each, that are tried", least=2,
                            most=200)  # fmt: skip
 
     otherwise: str = parameter(
-        "nearest", about="what is bid where no bid keeps the rule: nearest or nothing"
+        "nearest", about="what is bid where no bid keeps the rule", words=OTHERWISE
     )
-
-    def __post_init__(self) -> None:
-        check_word("rule", self.rule, RULES)
-        check_word("otherwise", self.otherwise, ("nearest", "nothing"))
 
     def bid(self, market: Market) -> Bid:
         require_types(self, market)

@@ -53,9 +53,9 @@ class DynamicLearner(Sleeping):
 
     window: int = parameter(20, unit="jobs", about="of the queue that are considered", least=1)
     deadlock: str = parameter(
-        "run", about=f"what happens when no job fits even alone: {', '.join(DEADLOCKS)}"
+        "run", about="what happens when no job fits even alone", words=DEADLOCKS
     )
-    high: str = parameter("p95", about=f"of the samples, that is the profile: {', '.join(HIGHS)}")
+    high: str = parameter("p95", about="of the samples, that is the profile", words=HIGHS)
     samples: int = parameter(
         20, unit="samples", about="that make a profile, and after which a run is tested", least=2
     )
@@ -66,8 +66,7 @@ class DynamicLearner(Sleeping):
     )
 
     def __post_init__(self) -> None:
-        if self.deadlock not in DEADLOCKS:
-            raise Refused(f"deadlock = {self.deadlock}: one of {', '.join(DEADLOCKS)}")
+        super().__post_init__()
         if self.samples > self.kept:
             raise Refused(f"samples = {self.samples}: at most kept, {self.kept}")
         self._settings(1.0)  # which refuses what cannot be

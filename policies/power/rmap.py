@@ -72,9 +72,7 @@ class Rmap(PowerPolicy):
     priorities: str = parameter(
         "", about="by how much more the fair shares of some count, as `gold 2; silver 0.5`"
     )
-    priority_of: str = parameter(
-        "project", about="whose names these are: project, user, application"
-    )
+    priority_of: str = parameter("project", about="whose names these are", words=OWNERS)
     small: int = parameter(
         0, unit="nodes", about="jobs that ask for no more run in a partition of their own, as "
         "under rmap-traditional; 0: none do", least=0,
@@ -83,15 +81,17 @@ class Rmap(PowerPolicy):
         0, unit="nodes", about="of that partition, with as large a part of the power", least=0
     )
     knowledge: str = parameter(
-        "oracle", about="all measured configurations, or a model trained on some: oracle, model"
-    )
+        "oracle", about="all measured configurations, or a model trained on some",
+        words=KNOWLEDGE,
+    )  # fmt: skip
     trained: float = parameter(
         0.1, about="the share of measurements that the model is trained on", least=0, most=1
     )
     training: int = parameter(1, about="the seed that says which these are", least=0)
     sampling: str = parameter(
-        "random", about="whether these are drawn at random or cover all corners: random, spread"
-    )
+        "random", about="whether these are drawn at random or cover all corners",
+        words=SAMPLINGS,
+    )  # fmt: skip
     margin: float = parameter(
         0.0, about="the share of the bound that is kept free, for watts predicted too low", least=0,
         most=0.99,
@@ -101,15 +101,12 @@ class Rmap(PowerPolicy):
         most=100,
     )  # fmt: skip
     backfill: str = parameter(
-        "easy", about="who may overtake: who breaks no reservation, who fits, nobody: easy, "
-        "first-fit, none",
+        "easy", about="who may overtake: who breaks no reservation, who fits, nobody",
+        words=BACKFILLS,
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        _one_of("knowledge", self.knowledge, KNOWLEDGE)
-        _one_of("backfill", self.backfill, BACKFILLS)
-        _one_of("sampling", self.sampling, SAMPLINGS)
-        _one_of("priority_of", self.priority_of, OWNERS)
+        super().__post_init__()
         self._priorities  # noqa: B018 which may make no sense
         if bool(self.small) != bool(self.small_nodes) or self.small > self.small_nodes:
             raise Refused(f"small = {self.small}, small_nodes = {self.small_nodes}: both 0, or a "
@@ -263,13 +260,12 @@ class Adaptive(Rmap):
         most=1e6,
     )  # fmt: skip
     short_of: str = parameter(
-        "power", about="what has to be short before it runs slower: power, or nodes as well: "
-        "power, either",
+        "power", about="what has to be short before it runs slower: power, or nodes as well",
+        words=SHORTAGES,
     )  # fmt: skip
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _one_of("short_of", self.short_of, SHORTAGES)
         if -1.0 < self.threshold < 0.0:
             raise Refused(f"threshold = {self.threshold:g}: 0 or more, or -1: unbounded")
 
@@ -277,8 +273,3 @@ class Adaptive(Rmap):
 def _locked(rows: Any) -> Any:
     rows.flags.writeable = False
     return rows
-
-
-def _one_of(name: str, value: str, words: tuple[str, ...]) -> None:
-    if value not in words:
-        raise Refused(f"{name} = {value}: one of {', '.join(words)}")

@@ -44,13 +44,12 @@ class ServiceRate(PowerPolicy):
 
     low: float = parameter(2.0, unit="work per time", about="the low rate", least=1e-3)
     high: float = parameter(2.66, unit="work per time", about="the high rate", least=1e-3)
-    energies: str = parameter("swapped", about=f"what nodes draw: {', '.join(ENERGIES)}")
+    energies: str = parameter("swapped", about="what nodes draw", words=ENERGIES)
 
     controls = False
 
     def __post_init__(self) -> None:
-        if self.energies not in ENERGIES:
-            raise Refused(f"energies = {self.energies}: one of {', '.join(ENERGIES)}")
+        super().__post_init__()
         if not self.low <= self.high:
             raise Refused(f"low = {self.low:g}: at most high, {self.high:g}")
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from pdes.errors import Refused
 from policies.memory import Memory, Sizes
 from policies.parameters import parameter
 from policies.policy import Arrays
@@ -67,11 +66,9 @@ class Naive(Sleeping):
     deadlock: str = parameter(
         "run",
         about="a job that does not fit under the present cap even alone starts when nothing "
-        "else runs, or waits for a higher cap: run, idle",
+        "else runs, or waits for a higher cap",
+        words=DEADLOCKS,
     )
-
-    def __post_init__(self) -> None:
-        _check_deadlock(self.deadlock)
 
     def remembers(self, sizes: Sizes) -> Arrays:
         """By job: its nodes, the watts of all of them as last measured, and how often they were.
@@ -138,11 +135,9 @@ class Uniform(Sleeping):
     deadlock: str = parameter(
         "run",
         about="a job that does not fit under the present cap even alone starts when nothing "
-        "else runs, or waits for a higher cap: run, idle",
+        "else runs, or waits for a higher cap",
+        words=DEADLOCKS,
     )
-
-    def __post_init__(self) -> None:
-        _check_deadlock(self.deadlock)
 
     def configure(self, view: PowerView, job: Request) -> Configuration | None:
         busy, free = view.busy + job.nodes, view.free - job.nodes
@@ -161,11 +156,6 @@ class Uniform(Sleeping):
     def steer(now: Moment, desk: Any, memory: Any, given: Any, cap_w: Any) -> None:
         if now.busy > 0:
             cap_w[:] = max(0.0, now.cap_w - now.free * now.idle_w) / now.busy
-
-
-def _check_deadlock(deadlock: str) -> None:
-    if deadlock not in DEADLOCKS:
-        raise Refused(f"deadlock = {deadlock}: one of {', '.join(DEADLOCKS)}")
 
 
 def _alone(deadlock: str, view: PowerView, job: Request, each_w: float) -> Configuration | None:

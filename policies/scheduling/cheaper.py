@@ -158,6 +158,7 @@ class Cheaper(SchedulingPolicy):
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         base = self._base
         if base.preemptive or isinstance(base, Cheaper):
             why = "takes nodes from running jobs" if base.preemptive else "holds jobs itself"

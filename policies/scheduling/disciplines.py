@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from policies.parameters import check_word, parameter
+from policies.parameters import parameter
 from policies.scheduling.base import scheduling
 from policies.scheduling.compiled import Compiled, Remembering
 
@@ -75,10 +75,7 @@ class Conservative(Remembering):
 class Wfp(Compiled):
     """WFP favours old and large jobs; on Mira it was used with EASY backfilling."""
 
-    backfill: str = parameter("easy", about=f"who may pass: {', '.join(BACKFILL)}")
-
-    def __post_init__(self) -> None:
-        check_word("backfill", self.backfill, BACKFILL)
+    backfill: str = parameter("easy", about="who may pass", words=BACKFILL)
 
     def order_and_rule(self) -> tuple[str, str]:
         return "wfp", _rule(self.backfill)
@@ -92,10 +89,7 @@ class FairShare(Remembering):
     half_life: float = parameter(
         7 * 86400.0, unit="seconds", about="after which a usage counts half", least=1e-9, most=1e9
     )
-    backfill: str = parameter("easy", about=f"who may pass: {', '.join(BACKFILL)}")
-
-    def __post_init__(self) -> None:
-        check_word("backfill", self.backfill, BACKFILL)
+    backfill: str = parameter("easy", about="who may pass", words=BACKFILL)
 
     def order_and_rule(self) -> tuple[str, str]:
         return "usage", _rule(self.backfill)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pdes.clock import TICKS
-from policies.parameters import check_word, parameter
+from policies.parameters import parameter
 from policies.scheduling.base import SchedulingPolicy, backfilling, fitting, scheduling
 from policies.views import Request, View
 
@@ -37,10 +37,7 @@ class SensitiveFirst(SchedulingPolicy):
         0.0, unit="seconds", about="after which a job comes before all others; 0: never",
         least=0, most=1e9,
     )  # fmt: skip
-    backfill: str = parameter("easy", about=f"who may pass: {', '.join(PASSING)}")
-
-    def __post_init__(self) -> None:
-        check_word("backfill", self.backfill, PASSING)
+    backfill: str = parameter("easy", about="who may pass", words=PASSING)
 
     def select(self, view: View) -> Sequence[int]:
         old = round(self.age_limit * 1e12 / TICKS[view.tick])

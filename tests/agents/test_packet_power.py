@@ -530,7 +530,7 @@ def test_the_log_of_ends_has_what_a_job_took() -> None:
         ({"policy": "rmap-adaptive"}, "power.policy = rmap-adaptive: it molds jobs, which only"),
         ({"demand": "mira"}, "power.demand = mira: packets are of jobs"),
         ({"cap": "7.1 kW"}, r"power.cap = 7,100 W at its lowest: 72 nodes draw 7,200 W"),
-        ({"policy": "nobodys"}, "power.policy = nobodys: one of"),
+        ({"policy": "nobodys"}, "policy = nobodys: one of"),
         ({"communicating_w": 300.0}, "communicating = 300 W: at most active, 290 W"),
         ({"price": 0.1}, 'power.price = 0.1: only with fidelity = "job"'),
         ({"limits": "fixed"}, "power.limits = fixed: jobs of packets have no limit"),

@@ -247,7 +247,7 @@ def test_a_run_does_not_wait_for_a_job_in_the_background() -> None:
         (Job(2, background=True), "at least one job is not in the background"),
         (of(2, Stage(wait="tomorrow")), "wait = tomorrow: one of messages, departures"),
         (of(2, Stage(repeat=0)), "repeat = 0"),
-        (of(2, Stage(imbalance=-1.0)), "imbalance = -1.0: 0 .. 100"),
+        (of(2, Stage(imbalance=-1.0)), "imbalance = -1: 0 .. 100"),
         (of(2, Stage(overhead_ps=-1)), "overhead = -1 ps"),
         (of(2, Stage(reply_bytes=0)), "reply = 0 B"),
         (of(2, Stage("halo5d")), "pattern = halo5d: one of"),

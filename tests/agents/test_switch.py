@@ -156,7 +156,7 @@ def test_a_message_is_matched_when_it_is_complete_whichever_packet_comes_last() 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"crossbar": 0.0}, "crossbar = 0.0"),
+        ({"crossbar": 0.0}, "crossbar = 0: above 0"),
         ({"crossbar": 1.0, "output_buffer": 100}, "output_buffer = 100 B"),
         ({"crossbar": 1.0, "arbiter": "coin"}, "arbiter = coin"),
         ({"sight": "output"}, "sight = output"),

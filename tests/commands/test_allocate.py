@@ -15,9 +15,10 @@ import pytest
 from click.testing import CliRunner
 
 from odonata.commands.allocate import command as allocate
-from odonata.commands.allocate import parse_labels, place, ranges
+from odonata.commands.allocate import parse_labels
 from odonata.commands.policies import command as policies
 from odonata.figures.placement import draw
+from odonata.jobs.placement import place, ranges
 from pdes.errors import Refused
 from policies.allocation import ALLOCATIONS
 from policies.register import ENVIRONMENT, PLUGINS, REGISTERS

@@ -17,6 +17,8 @@ import pytest
 from conftest import PATIENCE, clean_environment, pids, start
 
 from odonata.commands.cli import cli
+from odonata.commands.options import declared, offered
+from odonata.studies import STUDIES
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Phold = Callable[..., Any]
@@ -40,20 +42,12 @@ def test_help_is_instant(odonata: Run) -> None:
     assert best < 0.3
 
 
-@pytest.mark.parametrize("module", ["cli", "regulate", "bid"])
-def test_help_loads_nothing_heavy(module: str) -> None:
-    heavy = ("numpy", "numba", "h5py", "mpi4py", "rich", "scipy", "jinja2", "matplotlib")
-    code = (
-        f"import sys, odonata.commands.{module}; "
-        f"sys.exit(any(name in sys.modules for name in {heavy}))"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, env=clean_environment())
-
-
 FORKED = """
 import os, sys, traceback
-import numba, numpy, rich, xarray
 from odonata.commands.cli import cli
+
+HEAVY = {"numpy", "numba", "h5py", "mpi4py", "rich", "scipy", "jinja2", "matplotlib", "xarray",
+         "pandas", "networkx", "optuna"}
 
 def show(name):
     status = 1
@@ -64,27 +58,35 @@ def show(name):
         status = ending.code
     except Exception:
         traceback.print_exc()
+    if loaded := HEAVY & {*sys.modules}:
+        print(f"{name} --help imports {loaded}", file=sys.stderr)
+        status = 1
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(status)  # to take down what was imported takes longer than the help
+    os._exit(status)
 
 for name in sys.argv[1:]:
     if not os.fork():
         show(name)
     _, status = os.wait()
-    assert status == 0, name
+    if status:
+        sys.exit(1)
 """
-"""Each command in a process that has imported no other, only what is not ours."""
+"""Each command in a process that has imported no other."""
 
 
-@pytest.mark.long
-def test_every_command_that_is_named_is_there_and_needs_no_other_before_it() -> None:
-    names = [*cli.lines, "bench phold", "bench dragonfly"]
-    done = subprocess.run([sys.executable, "-c", FORKED, *names], check=True, text=True,
+def test_help_of_every_command_is_there_and_imports_nothing_heavy() -> None:
+    names = [*cli.lines, "bench phold", "bench dragonfly", *(f"study {name}" for name in STUDIES)]
+    done = subprocess.run([sys.executable, "-c", FORKED, *names], check=False, text=True,
                           env=clean_environment(), capture_output=True)  # fmt: skip
+    assert done.returncode == 0, done.stderr
     helps = done.stdout.split(">>>\n")[1:]
     for name, text in zip(names, helps, strict=True):
-        assert f" {name} " in text.splitlines()[0]
+        assert f" {name} " in text.splitlines()[0] or name == "study load-latency"
+
+
+def test_options_that_stand_for_keys_are_kept_as_the_keys_have_them() -> None:
+    assert declared() == offered(), "python scripts/options.py --write"
 
 
 def test_a_command_that_does_not_exist_is_refused_by_name(odonata: Run) -> None:

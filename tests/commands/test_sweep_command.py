@@ -90,7 +90,7 @@ def test_it_leaves_tables_a_picture_and_a_page(
     assert "12 simulations" in shown
     out = shutil.copytree(made, tmp_path / "s")
     left = {path.name for path in out.iterdir()}
-    assert left == {*TABLES, "sweep.json", "results.jsonl", "report.html",
+    assert left == {*TABLES, "sweep.json", "progress.json", "results.jsonl", "report.html",
                     "mean_latency_ns-traffic.load-network.routing.png"}  # fmt: skip
     invoke("--report", "-o", out)
     assert texts(out) == texts(made)
@@ -359,3 +359,11 @@ def test_worker_processes_have_the_plug_ins_of_the_experiment(go: Go, tmp_path: 
         go(*words, "-o", tmp_path / str(jobs), "--jobs", jobs)
     assert texts(tmp_path / "1") == texts(tmp_path / "2")
     assert "last" in texts(tmp_path / "2")[0]
+
+
+def test_a_sweep_is_followed_with_its_last_results(swept: tuple[Path, str]) -> None:
+    done = CliRunner(env={"COLUMNS": "200"}).invoke(cli, ["watch", str(swept[0])])
+    assert re.search(r"sweep in \S+  complete\n.* 100%  12 of 12 points", done.output)
+    *_, head, _, _, _, _, last = done.output.splitlines()
+    assert head.split()[:4] == ["network.routing", "traffic.load", "seed", "throughput"]
+    assert last.split()[0] == "valiant"

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from odonata.commands.options import machine_options
 from odonata.commands.topology import command as topology
-from odonata.commands.topology import share
+from odonata.commands.topology_shown import share
 from odonata.experiment.units import bandwidth, show_bandwidth, size_bytes
 from odonata.figures.machine import draw
 from pdes.errors import Refused
@@ -75,8 +75,8 @@ def test_every_preset_is_listed_with_its_source() -> None:
         (["--groups", "40"], r"groups = 40: at most routers·global_links \+ 1 = 33"),
         (["frontir"], "preset 'frontir': one of .* did you mean frontier"),
         (["theta", "--preset", "frontier"], "two presets, theta and frontier: name one"),
-        (["--local-bandwidth", "1 kB/s"], "local bandwidth = 1000: from 1e"),
-        (["--global-latency", "2s"], "global latency_ps = 2000000000000: at most"),
+        (["--local-bandwidth", "1 kB/s"], r"local bandwidth = 1000 B/s: 1 MB/s"),
+        (["--global-latency", "2s"], "global latency = 2000000000000 ps: 0 .. 1 s"),
         (["--ranks", "34"], "34 ranks: this model has 33 partitions"),
         (["--ranks", "0"], "0 ranks: at least one"),
         (["--plot", "x.gif"], r"--plot x\.gif: the name must end in \.png, \.svg, \.pdf"),

@@ -18,7 +18,7 @@ from pages import DOCS, ROOT, blocks
 import odonata
 from odonata.commands.cli import cli
 from odonata.commands.policies import catalogue
-from odonata.commands.schema import json_schema
+from odonata.commands.schema_shown import json_schema
 from topology.presets import PRESETS
 
 REFERENCE = DOCS / "reference"

@@ -107,9 +107,9 @@ def test_changes_name_a_job_by_its_place_in_the_file() -> None:
         ("mapping = [0, 0]", "jobs[0].mapping = [0, 0]: each of the job's 8 places once, 0 .. 7"),
         ("message = 1024", 'jobs[0].message = 1024: a bare number; a size with its unit, as '
                            '"4 KiB"'),
-        ("iterations = 0", "jobs[0].iterations = 0: at least 1"),
-        ("count = 0", "jobs[0].count = 0: at least 1"),
-        ("count = 100_001", "jobs[0].count = 100001: 100,001 jobs in all; at most 100,000"),
+        ("iterations = 0", "jobs[0].iterations = 0: 1 .. 2**23 - 1"),
+        ("count = 0", "jobs[0].count = 0: 1 .. 100,000"),
+        ("count = 100_001", "jobs[0].count = 100001: 1 .. 100,000"),
         ('name = "a\\tb"', 'jobs[0].name = "a\\tb": at most 100 characters that can be printed'),
         ("[scheduler]\nallocation = 'levelspred'", 'scheduler.allocation = "levelspred": one of '
          f"{', '.join(ALLOCATIONS)}; did you mean level-spread?{OF_YOUR_OWN}"),

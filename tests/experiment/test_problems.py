@@ -31,7 +31,7 @@ from topology import BadMachine, Dragonfly, LinkClass
                                        "of ps, ns, us, ms, s, min, h, d; or done"),
         ('run.duration = ""', 'run.duration = "": not a time: a number and one of ps, ns, us, ms, '
                              "s, min, h, d; or done"),
-        ('run.duration = "0 us"', 'run.duration = "0 us": above 0'),
+        ('run.duration = "0 us"', 'run.duration = "0 us": above 0, or done'),
         ('run.checkpoint_every = "0 us"', 'run.checkpoint_every = "0 us": above 0, or never'),
         ('network.packet = "4 KB"', 'network.packet = "4 KB": not a size: a number and one of B, '
                                     "kB, KiB, MB, MiB, GB, GiB"),

@@ -1,4 +1,4 @@
-"""The progress bar: on a terminal one line that is rewritten, elsewhere none, or lines if asked."""
+"""Progress: on a terminal one line that is rewritten, elsewhere a line now and then."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import time
 import pytest
 from conftest import PATIENCE, clean_environment, command
 
-from odonata.experiment.progress import Bar, ProgressLine, show_seconds, time_left, wanted
+from odonata.experiment.progress import Bar, ProgressLine, show_seconds, time_left
 from pdes import launcher
 
 US = 10**6
@@ -43,7 +43,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_run_tells_its_time_its_rate_and_what_is_left(
     clock: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    line = ProgressLine(100 * US)
+    line = ProgressLine(100 * US, asked=True)
     line(0, 0)
     clock.now += 0.9
     line(10 * US, 500)
@@ -61,7 +61,7 @@ def test_a_run_tells_its_time_its_rate_and_what_is_left(
 def test_a_run_tells_how_far_it_is_though_nobody_knows_how_far_it_will_be(
     clock: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    line = ProgressLine(None)
+    line = ProgressLine(None, asked=True)
     line(0, 0)
     clock.now += 2
     line(30 * US, 5000)
@@ -69,7 +69,7 @@ def test_a_run_tells_how_far_it_is_though_nobody_knows_how_far_it_will_be(
 
 
 def test_time_is_that_of_the_model(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    line = ProgressLine(3600, "s")
+    line = ProgressLine(3600, "s", asked=True)
     line(0, 0)
     clock.now += 2
     line(1800, 10)
@@ -116,17 +116,25 @@ def test_time_left_is_that_of_what_was_done_now() -> None:
     ]  # fmt: skip
 
 
-def test_by_default_it_is_shown_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    for terminal in (True, False):
-        monkeypatch.setattr(launcher, "terminal", lambda terminal=terminal: terminal)
-        assert wanted(None) is terminal
-        assert wanted(True)
-        assert not wanted(False)
+def test_in_a_file_or_a_pipe_there_is_a_line_now_and_then(
+    clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line, began, at = ProgressLine(10_000 * US), clock.now, list[float]()
+    for seconds in range(10_000):
+        clock.now = began + seconds
+        line(seconds * US, seconds)
+        if capsys.readouterr().err:
+            at.append(seconds)
+    assert at[0] == 30, "what is quick shows nothing"
+    assert at[:5] == [30, 60, 90, 120, 150]
+    assert 500 < at[-1] - at[-2] <= 1000, "after hours, every tenth of what has passed"
+    assert len(at) < 50
+    line.close()
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_a_run_shows_a_bar_on_a_terminal_and_nothing_in_a_pipe(ranks: int) -> None:
+def test_a_quick_run_shows_a_bar_on_a_terminal_and_nothing_in_a_pipe(ranks: int) -> None:
     """Under mpiexec its stderr decides, whose ranks have pipes."""
     words = command("bench", "phold", "--lps", "1024", "--end", "500us", "--json", ranks=ranks)
     ours, theirs = pty.openpty()

@@ -253,7 +253,7 @@ def test_in_packets_an_hour_is_judged_when_its_last_reading_is_known(
 @pytest.mark.parametrize(
     ("how", "words"),
     [({"exclude_after": -1}, "exclude_after = -1: 0"),
-     ({"exclude_for_ps": 0}, "exclude_for = 0 ps: more than 0 s"),
+     ({"exclude_for_ps": 0}, "exclude_for = 0 ps: above 0"),
      ({"exclude_after": 4, "exclude_within_ps": 1000 * PS}, "exclude_after = 4: at most 3"),
      ({"exclude_after": 0, "exclude_for_ps": PS}, "exclude_for = 1 s: only with exclude_after")],
 )  # fmt: skip

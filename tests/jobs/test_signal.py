@@ -158,12 +158,13 @@ def test_a_market_makes_its_signal_by_the_seed_of_the_run() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [({"signal": "synthetic", "signal_deviation": 1.0}, "signal_deviation = 1: 0.001 .. 0.999"),
-     ({"signal": "synthetic", "signal_slow_memory_ps": -1}, "signal_slow_memory = -1 ps: 0 s"),
-     ({"signal": "synthetic", "signal_interval_ps": 0}, "signal_interval = 0 ps: more than 0"),
+     ({"signal": "synthetic", "signal_slow_memory_ps": -1},
+       "signal_slow_memory = -1 ps: at least 0"),
+     ({"signal": "synthetic", "signal_interval_ps": 0}, "signal_interval = 0 ps: above 0"),
      ({"signal": 0.5, "signal_deviation": 0.5}, 'only with signal = "synthetic"'),
-     ({"repair": "guess"}, "repair = guess: refuse or repair"),
-     ({"limit": 0.0}, "limit = 0: more than 0"), ({"limit": math.nan}, "limit = nan"),
-     ({"share": 0.0}, "share = 0: more than 0"), ({"share": 1.1}, "share = 1.1"),
+     ({"repair": "guess"}, "repair = guess: one of refuse, repair"),
+     ({"limit": 0.0}, "limit = 0: above 0"), ({"limit": math.nan}, "limit = nan"),
+     ({"share": 0.0}, "share = 0: above 0"), ({"share": 1.1}, "share = 1.1"),
      ({"late": -0.1}, "late = -0.1: 0 .. 1"), ({"violation": -1.0}, "violation = -1: 0"),
      ({"standby": " "}, "the name of a type, or none")],
 )  # fmt: skip

@@ -45,6 +45,14 @@ def test_jobs_beside_traffic_are_those_of_one_rank(protocol: str, dedicated: boo
     assert job_records(model, together) == job_records(model, here)
 
 
+@pytest.mark.parametrize("seeds", [{"placement_seed": 5}, {"traffic_seed": 5, "mapping_seed": 2}])
+def test_seeds_of_their_own_are_those_of_one_rank(seeds: dict[str, int]) -> None:
+    together = run(mixed(**seeds), 6 * US, show_compiling=False)
+    here = run(mixed(**seeds), 6 * US, transport=Serial(), show_compiling=False)
+    assert together.digest == here.digest
+    assert here.digest != run(mixed(), 6 * US, transport=Serial(), show_compiling=False).digest
+
+
 class Patience(SchedulingPolicy):
     """Prefers users whose jobs have waited longest on average, as it remembers them."""
 

@@ -159,20 +159,20 @@ def test_a_name_that_would_not_read_back_is_not_written(tmp_path: Path, name: st
 @pytest.mark.parametrize(
     ("column", "text", "words"),
     [
-        ("seconds", "-3", "'-3': seconds is a number from 1e-06 to 3.1536e+10, without a unit"),
-        ("seconds", "0", "'0': seconds is a number from"),
-        ("watts", "nan", "'nan' is not a number: watts is a number from 0.001 to 1e+12"),
+        ("seconds", "-3", "'-3': seconds is a number, 1e-06 .. 3.1536e+10, without a unit"),
+        ("seconds", "0", "'0': seconds is a number, 1e-06"),
+        ("watts", "nan", "'nan' is not a number: watts is a number, 0.001 .. 1e+12"),
         ("watts", "inf", "'inf': watts is a number"),
-        ("watts", "", "an empty cell: watts is a number from 0.001 to 1e+12, without a unit; leave "
+        ("watts", "", "an empty cell: watts is a number, 0.001 .. 1e+12, without a unit; leave "
          "out the row of a configuration that was not measured"),
         ("watts", "12 W", "'12 W' is not a number: watts"),
         ("watts", "1_200", "'1_200' is not a number: watts"),
-        ("watts", '"1,200"', "'1,200' is not a number: watts is a number from 0.001 to 1e+12, "
+        ("watts", '"1,200"', "'1,200' is not a number: watts is a number, 0.001 .. 1e+12, "
          "without a unit; its decimal sign must be a point"),
-        ("nodes", "8.5", "'8.5': nodes is a whole number from 1 to 1e+07, without a unit"),
+        ("nodes", "8.5", "'8.5': nodes is a whole number, 1 .. 10,000,000, without a unit"),
         ("nodes", "0", "'0': nodes is a whole number"),
-        ("cores", "-16", "'-16': cores is a whole number from 1 to 100,000, without a unit"),
-        ("cap_w", "turbo", "'turbo': cap_w is a number from 0.001 to 1e+09, without a unit; for "
+        ("cores", "-16", "'-16': cores is a whole number, 1 .. 100,000, without a unit"),
+        ("cap_w", "turbo", "'turbo': cap_w is a number, 0.001 .. 1e+09, without a unit; for "
          "runs without a cap write the power that a socket is rated for, which must be the "
          "highest cap"),
         ("cap_w", "inf", "'inf': cap_w is a number"),

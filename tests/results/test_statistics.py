@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from odonata.results import statistics
-from odonata.results.statistics import METHODS, Interval, difference, interval, ratio
+from odonata.results.statistics import (
+    METHODS,
+    RESAMPLED,
+    Interval,
+    difference,
+    interval,
+    moving_block,
+    ratio,
+)
 
 values = st.lists(st.floats(-1e6, 1e6).map(lambda value: round(value, 6)), min_size=2, max_size=30)
 """Samples of numbers that scipy can compute with, too: none is as small as 1e-300."""
@@ -103,3 +111,42 @@ def test_intervals_have_the_true_mean_as_often_as_they_say() -> None:
     draws = np.random.default_rng(5).normal(7.0, 2.0, (2000, 5))
     hits = [made.low <= 7.0 <= made.high for made in map(interval, draws.tolist())]
     assert np.mean(hits) == pytest.approx(0.95, abs=0.015)
+
+
+def test_the_interval_of_replicates_is_their_spread_however_many_there_are() -> None:
+    drawn = np.exp(np.random.default_rng(4).normal(1.0, 0.3, 400))
+    for count in (20, 400):
+        made = interval(drawn[:count].tolist(), method=RESAMPLED)
+        assert made.mean == pytest.approx(drawn[:count].mean())
+        logs, t = np.log(drawn[:count]), stats.t.ppf(0.975, count - 1)
+        assert math.log(made.low) == pytest.approx(logs.mean() - t * logs.std(ddof=1))
+        assert math.log(made.high) == pytest.approx(logs.mean() + t * logs.std(ddof=1))
+    apart = difference(drawn[:20], drawn[20:40], paired=True, method=RESAMPLED)
+    signed = drawn[20:40] - drawn[:20]
+    assert apart.half == pytest.approx(stats.t.ppf(0.975, 19) * signed.std(ddof=1))
+    alone = difference(drawn[:20], drawn[20:400], paired=False, method=RESAMPLED)
+    assert alone.half > difference(drawn[:20], drawn[20:400], paired=False).half * 4
+    assert interval([4.0] * 5, method=RESAMPLED) == Interval(4.0, 4.0, 4.0, 5)
+
+
+def test_blocks_of_a_series_that_remembers_give_intervals_that_have_its_mean() -> None:
+    """Of 64 values, each of which is half of the one before and something new."""
+    rng, hits = np.random.default_rng(8), []
+    for _ in range(200):
+        noise, series = rng.normal(size=164), np.zeros(164)
+        for at in range(1, 164):
+            series[at] = 0.5 * series[at - 1] + noise[at]
+        (made,) = moving_block(lambda times, of=series[100:]: np.array([times @ of / 64]), 64)
+        hits.append(made.low < 0 < made.high)
+        assert made.mean == pytest.approx(series[100:].mean())
+    assert 0.88 <= np.mean(hits) <= 0.98
+
+
+def test_a_statistic_that_few_draws_have_gets_no_interval() -> None:
+    def only_with_the_first(times: np.ndarray) -> np.ndarray:
+        return np.array([1.0 if times[0] > 1 else math.nan, times @ np.arange(10.0)])
+
+    rare, mean = moving_block(only_with_the_first, 10)
+    assert math.isnan(rare.low)
+    assert mean.low < mean.mean == 45 < mean.high
+    assert math.isnan(moving_block(lambda times: times @ np.ones((3, 1)), 3)[0].low)

@@ -219,3 +219,22 @@ def test_a_point_whose_file_was_edited_since_is_not_simulated(file: Path) -> Non
     file.write_text(FILE.replace("0.2", "0.3"))
     with pytest.raises(Fault, match="has changed since this sweep began"):
         simulate(point)
+
+
+def test_replicates_of_a_trace_have_intervals_of_their_own(tmp_path: Path) -> None:
+    jobs = "\n".join(f"{n} {n * 86400} 0 9 1 0 0 1 9 0 1 1 1 1 1 1 0 0" for n in range(1, 30))
+    (tmp_path / "a.swf").write_text(f"; MaxProcs: 4\n{jobs}\n")
+    file = tmp_path / "mine.toml"
+    file.write_text('fidelity = "job"\ntrace.file = "a.swf"\n')
+    recorded, anew = planned(file), planned(file, ["trace.resample=7d"], wanted={"seeds": 3})
+    assert (recorded.wanted.interval, recorded.seeded) == ("t", False)
+    assert (anew.wanted.interval, anew.seeded) == ("resampled", True)
+    assert planned(file, ["trace.resample=7d"], wanted={"interval": "resampled"})
+    assert len({point.key for point in anew.points}) == 3
+    for changes, asked, words in (
+        (["trace.resample=none,7d"], "", "sweep them apart"),
+        (["trace.resample=7d"], "t", "interval = t: of independent runs"),
+        ([], "resampled", "interval = resampled: of replicates of a trace"),
+    ):
+        with pytest.raises(Refused, match=words):
+            planned(file, changes, wanted={"interval": asked})

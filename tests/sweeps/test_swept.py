@@ -11,12 +11,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.image import imread
 
+from odonata.figures.style import RUN_COLOURS
 from odonata.jobs.request import Job
 from odonata.results.statistics import interval
 from odonata.sweeps import drawing as drawing_of_sweeps
 from odonata.sweeps import page as page_of_sweeps
-from odonata.sweeps.drawing import Drawing, draw, panels, parsed, picture, usual
+from odonata.sweeps.drawing import Drawing, draw, panels, parsed, picture, scale_of, usual, words_of
 from odonata.sweeps.outcomes import SweepOutcome, outcome_of
 from odonata.sweeps.page import page
 from odonata.sweeps.table import Baseline, Swept
@@ -252,7 +255,7 @@ def test_a_picture_has_the_means_their_intervals_and_a_panel_for_every_other_axi
     figure = picture(found, Drawing("jobs.run_time_ps", "network.routing", ""))
     shown = [panel.get_title() for panel in figure.axes if panel.get_visible()]
     assert len(shown) == 6
-    assert shown[0] == "traffic.load 0.1, fft"
+    assert shown[0] == "offered load 0.1, fft"
 
 
 def test_the_page_has_every_number_and_escapes_what_a_user_wrote(tmp_path: Path) -> None:
@@ -316,7 +319,7 @@ def test_a_mean_over_seeds_is_marked_if_one_run_is_not_of_a_steady_state() -> No
     points = [*csv.DictReader(io.StringIO(found.points_csv()))]
     assert [row["why"] for row in points if row["why"]] == ["it still fills", "queues grow"]
     axes = picture(found, Drawing("mean_latency_ns", "traffic.load", "network.routing")).axes[0]
-    hollow = [len(some.get_offsets()) for some in axes.collections if hasattr(some, "get_sizes")]
+    hollow = [len(line.get_xdata()) for line in axes.lines if line.get_markerfacecolor() == "white"]
     assert sum(hollow) == 2
 
 
@@ -333,3 +336,159 @@ def test_a_latency_of_no_packet_is_unknown_and_a_figure_that_no_point_has_is_non
                                          "throughput": None}  # fmt: skip
     found = Swept({}, (1,), ("a",), {"a": outcome_of(facts)})
     assert found.figures == ("measured_packets",)
+
+
+# -- pictures for a paper
+
+
+def same() -> Swept:
+    """Returns two routings with the same latencies at every load."""
+    outcomes = {f"{r}{n}{seed}": SweepOutcome({"mean_latency_ns": 100.0 + 40 * n + seed}, {}, "d")
+                for r in range(2) for n in range(3) for seed in SEEDS}  # fmt: skip
+    return made(outcomes=outcomes)
+
+
+def drawn(found: Swept, tmp_path: Path, **how: object) -> tuple[Path, bytes]:
+    path = draw(found, "mean_latency_ns:traffic.load:network.routing", tmp_path, **how)  # type: ignore[arg-type]
+    return path, path.read_bytes()
+
+
+def test_curves_that_coincide_are_all_seen(tmp_path: Path) -> None:
+    path, _ = drawn(same(), tmp_path)
+    pixels = (imread(path)[:, :, :3] * 255).round().astype(int)
+    panel = pixels[len(pixels) // 3 :]  # below the legend
+    for colour in RUN_COLOURS[:2]:
+        rgb = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
+        assert (np.abs(panel - rgb).sum(axis=2) < 12).sum() > 300, colour
+
+
+EYES = {
+    "all cones": np.eye(3),
+    "no red": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],
+               [-0.003882, -0.048116, 1.051998]],
+    "no green": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
+                 [-0.011820, 0.042940, 0.968881]],
+    "no blue": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602],
+                [0.004733, 0.691367, 0.303900]],
+}  # fmt: skip
+"""What is seen of linear red, green and blue (Machado, Oliveira and Fernandes 2009)."""
+
+
+@pytest.mark.parametrize("eye", EYES)
+def test_whoever_looks_can_tell_the_colours_of_curves(eye: str) -> None:
+    rgb = np.array([to_rgb(colour) for colour in RUN_COLOURS])
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(linear @ np.array(EYES[eye]).T, 0, 1)
+    to_xyz = np.array(
+        [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    )
+    x, y, z = np.cbrt(seen @ to_xyz.T / [0.9505, 1, 1.089]).T
+    lab = np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], 1)
+    apart = np.linalg.norm(lab[:, None] - lab, axis=2) + 1000 * np.eye(len(lab))
+    assert apart.min() > 20  # 2.3 can just be noticed
+
+
+@pytest.mark.parametrize(("kind", "begins"), [("png", b"\x89PNG"), ("pdf", b"%PDF"),
+                                              ("svg", b"<?xml")])  # fmt: skip
+def test_a_picture_is_of_the_kind_that_was_asked_for(
+    tmp_path: Path, kind: str, begins: bytes
+) -> None:
+    path, first = drawn(made(), tmp_path, kind=kind)
+    assert path.suffix == f".{kind}"
+    assert first.startswith(begins)
+    assert drawn(made(), tmp_path, kind=kind)[1] == first
+    assert b"/Type3" not in first
+
+
+def test_a_picture_is_as_wide_as_a_column_or_the_text_of_a_paper(tmp_path: Path) -> None:
+    for width, inches in (("column", 3.4), ("text", 7.1)):
+        found = Swept({**AXES, "way": ("there",)}, SEEDS, made().keys, made().outcomes)
+        how = Drawing("jobs.run_time_ps", "traffic.load", "network.routing", width=width)
+        assert picture(found, how).get_figwidth() == inches
+
+
+def test_axes_are_called_in_words_with_the_unit_of_the_least_value() -> None:
+    sizes = scale_of("traffic.message", ("64 B", "1 KiB", "4 KiB"))
+    assert (sizes.at, sizes.unit) == ({"64 B": 64.0, "1 KiB": 1024.0, "4 KiB": 4096.0}, "B")
+    assert scale_of("jobs[0].compute", ("2.5 us", "1 ms")).at["1 ms"] == 1000.0
+    assert not scale_of("network.routing", ("minimal", "par")).numeric
+    assert [words_of(name) for name in ("traffic.load", "run.seed.placement", "power.policy")] == [
+        "offered load", "seed of placement", "power policy"]  # fmt: skip
+    (panel,) = picture(made(), Drawing("mean_latency_ns", "traffic.load", "network.routing")).axes
+    assert panel.get_xlabel() == "offered load (part of the nodes' links)"
+    assert panel.get_ylabel() == "latency, mean (ns)"
+
+
+def test_axes_are_logarithmic_where_that_is_asked_for_only() -> None:
+    drawing = Drawing("mean_latency_ns", "traffic.load", "network.routing")
+    scales = []
+    for log in ("", "x", "x,y"):
+        (panel,) = picture(made(), drawing._replace(log=log)).axes
+        scales.append((panel.get_xscale(), panel.get_yscale()))
+    assert scales == [("linear", "linear"), ("log", "linear"), ("log", "log")]
+    with pytest.raises(Refused, match="--log x: not all values are numbers above 0"):
+        picture(made(), Drawing("throughput", "network.routing", "", log="x"))
+
+
+def test_ratios_are_drawn_beside_a_line_at_1() -> None:
+    base = Baseline("network.routing", "minimal")
+    drawing = Drawing("mean_latency_ns", "traffic.load", "network.routing", base)
+    (panel,) = picture(made(), drawing).axes
+    (bars,) = panel.containers
+    made_of = made().against("mean_latency_ns", base)
+    assert bars.lines[0].get_ydata().tolist() == [it.ratio.mean for it in made_of.values()]
+    assert bars.lines[0].get_color() == RUN_COLOURS[1]  # as beside the baseline
+    assert panel.get_ylabel() == "latency, mean (× that of minimal)"
+    assert any([*line.get_ydata()] == [1.0, 1.0] for line in panel.lines)
+    assert drawing.name.endswith("-ratio")
+
+
+# -- a mean over an axis
+
+
+def test_over_an_axis_its_values_and_all_seeds_are_repetitions() -> None:
+    whole, found = made(), made().over("network.routing")
+    assert [*found.axes] == ["traffic.load"]
+    cell = [*found.cells("mean_latency_ns")][1]
+    assert cell == (("0.2",), "", (111.0, 112.0, 113.0, 161.0, 162.0, 163.0))
+    assert found.interval(cell) == interval(cell.values)
+    assert rows(found, ["mean_latency_ns"], None)[0][-1] == "6"
+    assert notes(found, None)[0] == (
+        "± is half of the 95 % confidence interval of the mean over 3 seeds and 2 values of "
+        "network.routing (6 runs) (Student's t).")  # fmt: skip
+    assert len([*csv.DictReader(io.StringIO(found.summary_csv()))]) == 3 * 4
+    assert found.data.equals(whole.data)
+    assert whole.over("network.routing", "traffic.load").repetitions == 18
+
+
+def test_over_an_axis_the_points_stay_as_they_are(tmp_path: Path) -> None:
+    whole = made(outcomes={"012": SweepOutcome(failed="deadlock")})
+    whole.over("traffic.load").write(tmp_path)
+    assert (tmp_path / "points.csv").read_text() == whole.points_csv()
+    assert whole.over("traffic.load").failures == whole.failures
+
+
+def test_over_an_axis_ratios_are_taken_repetition_by_repetition() -> None:
+    found = made().over("traffic.load")
+    ((cell, beside),) = found.against(
+        "mean_latency_ns", Baseline("network.routing", "minimal")).items()  # fmt: skip
+    assert beside.ratio.of == 9
+    base = next(iter(found.cells("mean_latency_ns")))
+    assert beside.ratio == interval([b / a for a, b in zip(base.values, cell.values, strict=True)])  # type: ignore[operator]
+
+
+def test_runs_that_are_the_same_are_told_where_they_count_as_repetitions() -> None:
+    alike = {f"0{n}{seed}": SweepOutcome({"throughput": 1.0}, {}, f"d{seed}")
+             for n in range(3) for seed in SEEDS}  # fmt: skip
+    told = "some of these runs are the same to the last bit"
+    assert any(told in line for line in notes(made(outcomes=alike).over("traffic.load"), None))
+    assert not any(told in line for line in notes(made().over("traffic.load"), None))
+
+
+def test_an_axis_is_named_in_full_or_by_its_end() -> None:
+    found = Swept({"run.seed.placement": ("1",), "traffic[0].load": ("1",),
+                   "traffic[1].load": ("1",)}, (1,), ("k",), {})  # fmt: skip
+    assert found.axis("placement") == found.axis("run.seed.placement") == "run.seed.placement"
+    for word, said in (("load", "several axes"), ("seed", "no axis")):
+        with pytest.raises(Refused, match=said):
+            found.axis(word)

@@ -208,7 +208,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "shares": ({"model": "mix", "mix": "W6", "shares": (1.0,)}, "one of each of 2 types"),
     "no share": ({"model": "mix", "mix": "W6", "shares": (1.0, 0.0)}, "shares .* above 0"),
     "no job": ({"model": "mix", "mix": "W6", "span_ps": PS}, "no job arrives within 1 s"),
-    "no span": ({"model": "mix", "mix": "W6", "span_ps": 0}, "span = 0: more than 0"),
+    "no span": ({"model": "mix", "mix": "W6", "span_ps": 0}, "span = 0 ps: above 0"),
     "of a file": ({"file": "a.swf", "mix": "W6"}, "mix = W6: of model = mix"),
     "of another": ({"model": "poisson", "shares": (1.0,)}, "shares = .*: of model = mix"),
     "span": ({"model": "mira", "span_ps": PS}, "span = .*: of model = mix"),

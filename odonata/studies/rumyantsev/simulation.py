@@ -138,13 +138,16 @@ def trace_of(file: str, data: str, recorded_rate: float, zero_gap_us: int) -> Tr
 
 
 @lru_cache(maxsize=2)
-def _customers(file: str, data: str, recorded_rate: float, zero_gap_us: int, stream: str, seed: int,
-               load: float) -> Trace:  # fmt: skip
-    from odonata.studies.rumyantsev.streams import drawn_weeks, independent
+def _customers(
+    file: str, data: str, recorded_rate: float, zero_gap_us: int, stream: str, seed: int,
+    load: float,
+) -> Trace:  # fmt: skip
+    from odonata.studies.rumyantsev.streams import independent
+    from odonata.traces.windows import WEEK_US, resampled
 
     trace = trace_of(file, data, recorded_rate, zero_gap_us)
     if stream == "weeks":
-        found = drawn_weeks(trace, seed)
+        found = resampled(trace, WEEK_US, seed)
         return found.where(slice(None), submit_us=apart(found.submit_us, zero_gap_us))
     return independent(trace, SERVERS, LOW, load, seed)
 

@@ -1,11 +1,7 @@
-"""Customers other than those that were recorded: weeks of the trace drawn anew, and a stream whose
-customers are independent of each other, for which it is known when the queue is stable.
+"""Customers other than those that were recorded: a stream whose customers are independent of each
+other, for which it is known when the queue is stable.
 
-**Weeks.** Each week of a randomised trace is one of the recorded weeks, drawn with replacement: so
-what belongs together stays together, bursts, huge customers and nights, and only the order and the
-choice of the weeks is by chance.
-
-**Stability.** Customers who arrive as a Poisson process, with exponential job amounts of mean S and
+Customers who arrive as a Poisson process, with exponential job amounts of mean S and
 numbers of servers N that are independent, need under first come, first served
 
     arrivals per unit of time < rate / (S · E[1 / J])
@@ -25,28 +21,9 @@ from odonata.traces.changing import filled
 from odonata.traces.distributions import Exponential, SizesAmong
 from odonata.traces.poisson import poisson
 from odonata.traces.trace import SECOND, Trace
-from pdes.errors import Refused
 
-WEEK_US = 7 * 86_400 * SECOND
 MANY = 20_000
 """The customers of a stream in which they are independent."""
-
-
-def drawn_weeks(trace: Trace, seed: int) -> Trace:
-    """Returns as many weeks as the trace has whole ones, each drawn from these."""
-    weeks = int(trace.submit_us[-1]) // WEEK_US
-    if weeks < 2:
-        raise Refused("the trace has less than two weeks, of which none can be drawn; use another "
-                      "--part than all and randomised")  # fmt: skip
-    edges = np.searchsorted(trace.submit_us, np.arange(weeks + 1) * WEEK_US)
-    chosen = np.random.default_rng(seed).integers(0, weeks, weeks).tolist()
-    places = [np.arange(edges[week], edges[week + 1]) for week in chosen]
-    moved = [trace.submit_us[place] + (at - week) * WEEK_US
-             for at, (week, place) in enumerate(zip(chosen, places, strict=True))]  # fmt: skip
-    kept = np.concatenate(places)
-    if not len(kept):
-        raise Refused(f"weeks of seed {seed}: none of them has a customer")
-    return trace.where(kept, submit_us=np.concatenate(moved), number=np.arange(1, len(kept) + 1))
 
 
 def mean_inverse_fitting(weights: npt.NDArray[np.float64], servers: int) -> float:
