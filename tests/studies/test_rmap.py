@@ -340,7 +340,7 @@ def test_the_page_on_overprovisioning_has_the_tables_that_the_code_makes() -> No
 
 
 def test_the_mean_and_range_are_of_the_traces_that_are_there() -> None:
-    assert spread(np.array([np.nan, np.nan])) is None
+    assert not spread(np.array([np.nan, np.nan]))
     found = spread(np.array([np.nan, *np.arange(101.0)]))
     assert found is not None
     assert (found.mean, found.low, found.high, found.of) == (50.0, 5.0, 95.0, 101)
