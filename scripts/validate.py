@@ -44,7 +44,7 @@ from odonata import (
 )
 from odonata.agents.layout import DELIVERED, HOPS, LATENCY_SUM, LONGEST
 from odonata.agents.network import COUNTERS
-from odonata.studies.loadlatency.limits import limit
+from odonata.sweeps.limits import limit
 
 SLOW_INSIDE = dict(  # noqa: C408
     terminal=LinkClass(25e9, 30_000),

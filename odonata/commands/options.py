@@ -33,6 +33,19 @@ progress_option = click.option(
     default=None,
     help="Show how far it is; by default on a terminal, and seldom elsewhere.",
 )
+jobs_option = click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    metavar="N",
+    default=lambda: cores(),
+    help="Simulations at a time, by default one per core; under mpiexec one per rank.",
+)
+write_option = click.option(
+    "--write",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.toml",
+    help="Write the sweep that this is, for `odonata sweep`.",
+)
 plugin_option = click.option(
     "--plugin",
     "plugins",
@@ -310,8 +323,14 @@ def network_options(command: Any, curve: bool = False) -> Any:
         network |= {**ROUTERS[router], **given}
         traffic |= _given(options, of_traffic)
         if curve:
-            names = [name.strip() for name in network.get("routing", Network.routing).split(",")]
-            network["routing"], options["routings"] = names[0], names
+            for of, key, name in (
+                (network, "routing", "routings"),
+                (traffic, "pattern", "patterns"),
+            ):
+                usual = Network.routing if of is network else Traffic.pattern
+                options[name] = [word.strip() for word in of.get(key, usual).split(",")]
+                of[key] = options[name][0]
+            options["plugins"] = tuple(map(str, plugins))
         if "packet_bytes" in network and "message_bytes" not in traffic:
             traffic["message_bytes"] = network["packet_bytes"]
         if options.get("end", 0) is None:
@@ -322,12 +341,14 @@ def network_options(command: Any, curve: bool = False) -> Any:
     rows = offered()
     for each in reversed([*rows["network"], *rows["traffic"]]):
         if not (curve and each.name in SWEPT):
-            several = " Several, with commas: as many curves." if curve else ""
-            with_network = each.added_to(with_network, several * (each.name == "routing"))
+            several = curve and each.option in ("routing", "traffic")
+            more = " Several, with commas: as many curves." * several
+            with_network = each.added_to(with_network, more)
     return plugin_option(with_network)
 
 
 def curve_options(command: Any) -> Any:
-    """The same without --load, for a command that asks for `loads` itself; and --routing may name
-    several: the network has the first, and the command gets all as `routings`."""
+    """The same without --load, for a command that asks for `loads` itself; and --routing and
+    --traffic may name several: the network has the first, and the command gets all as `routings`
+    and `patterns`, and the `plugins` too."""
     return network_options(command, curve=True)

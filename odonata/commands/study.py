@@ -19,14 +19,16 @@ from odonata.study.contract import Option, Study
 from pdes import launcher
 
 OWN = {"load-latency": "odonata.commands.latency"}
-"""Studies whose options are not a list of theirs but those of a network."""
+"""What is listed here too, and is a command of its own."""
+ABOUT = {"load-latency": "Latency and throughput over the offered load, for any machine, routing "
+         "and traffic: `odonata latency`"}  # fmt: skip
 
 
 class Studies(click.Group):
     """One command per study, made of what it can be asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(STUDIES)
+        return [*STUDIES, *OWN]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command:
         if name in OWN:
@@ -45,17 +47,17 @@ def study(ctx: click.Context, as_json: bool) -> None:
     """
     if ctx.invoked_subcommand is not None or launcher.rank() > 0:
         return
-    every = [named(name) for name in STUDIES]
+    every = {name: named(name).about for name in STUDIES} | ABOUT
     if as_json:
-        print_json([{"name": one.name, "about": one.about} for one in every])
+        print_json([{"name": name, "about": about} for name, about in every.items()])
         return
     from rich.table import Table
 
     rows = Table(box=None, pad_edge=False, show_header=False)
     rows.add_column(no_wrap=True, style="bold")
     rows.add_column()
-    for one in every:
-        rows.add_row(one.name, one.about)
+    for name, about in every.items():
+        rows.add_row(name, about)
     print_table(rows, highlight=False, markup=False)
 
 

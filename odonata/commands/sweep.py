@@ -17,6 +17,7 @@ from odonata.commands.output import print_json
 from odonata.experiment.terminal import plain_console
 from odonata.sweeps import FORMATS, LOGS, WIDTHS
 from pdes.errors import Fault, Refused
+from pdes.replacing import write_whole
 from pdes.shown import say
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from odonata.study.filling import Ran
     from odonata.sweeps.plan import Plan
     from odonata.sweeps.table import Baseline, Swept
+
+
+SATURATION = "saturation.csv"
 
 
 @click.command("sweep", context_settings=SETTINGS)
@@ -110,6 +114,13 @@ if TYPE_CHECKING:
     metavar="AXIS",
     help="Average over an axis, or several with commas: tables, CSV and pictures take its values, "
     "with all seeds, as repetitions.",
+)
+@click.option(
+    "--saturation",
+    type=click.FloatRange(0, 1),
+    metavar="PART",
+    help="Stop past saturation on the axis traffic.load, and look between its loads for the one at "
+    "which the network saturates, as finely as this part of it: 0.01.",
 )
 @click.option(
     "--optimise",
@@ -212,7 +223,7 @@ def check_shown(plan: Plan) -> None:
         if axis.strip() not in (*axes, JOB):
             raise Refused(f"--plot {plan.wanted.plot}: {axis}: no axis of this sweep; there are "
                           f"{', '.join([*axes, JOB])}")  # fmt: skip
-    averaged(Swept.of(plan, {}), vars(plan.wanted))
+    averaged(Swept.of(plan.facts(), {}), vars(plan.wanted))
 
 
 def averaged(found: Swept, wanted: Mapping[str, Any]) -> Swept:
@@ -235,14 +246,14 @@ def averaged(found: Swept, wanted: Mapping[str, Any]) -> Swept:
 def run(plan: Plan, out: Path, jobs: int, share: tuple[int, int] | None, as_json: bool) -> None:
     """Simulate what is missing, and show the results on one rank."""
     from odonata.study.filling import fill
-    from odonata.sweeps.kept import open_sweep
-    from odonata.sweeps.study import Sweep
-    from pdes.transport import world
+    from odonata.sweeps.kept import open_sweep, study_of
+    from pdes.transport import together, world
 
-    study = Sweep(plan, share)
-    ran, _ = fill(study, plan, out, jobs)
+    study = together(world(), lambda: study_of(plan, share))
+    ran, kept = fill(study, plan, out, jobs)
     if world().rank > 0:
         return
+    study.conclude(kept.outcomes, out)
     found = open_sweep(out)
     if ran.stopped or (share and found.missing):
         _tell_missing(found, ran, share, out, as_json)
@@ -344,6 +355,9 @@ def show(whole: Swept, out: Path, wanted: Mapping[str, Any], as_json: bool, file
     how = {"baseline": baseline if wanted["ratio"] else None, "log": wanted["log"],
            "width": wanted["width"]}  # fmt: skip
     written = [*found.write(out, baseline), write_page(found, figures, baseline, out, file)]
+    if found.saturation:
+        write_whole(out / SATURATION, found.saturation.summary_csv())
+        written.append(out / SATURATION)
     refusal = None
     try:
         written += [draw(found, plot, out, wanted["format"], **how)] if plot else []
@@ -368,6 +382,9 @@ def _print(
     console = plain_console(highlight=False, markup=False)
     if not console.is_terminal:
         console.width = max(console.width, 200)
+    if found.saturation and found.saturation.figures:
+        console.print(_table(found.saturation, found.saturation.figures, None))
+        console.print()
     for some in by_kind(figures):
         whole = _table(found, some, baseline)
         unbound = console.options.update(max_width=100_000)
@@ -416,6 +433,11 @@ def facts(
 ) -> dict[str, Any]:  # fmt: skip
     """Returns the results for JSON."""
     rows = []
+    saturation = found.saturation and [
+        {**dict(zip(found.saturation.axes, cell.labels, strict=True)), "figure": name,
+         **_numbers(found.saturation.interval(cell))}
+        for name in found.saturation.figures for cell in found.saturation.cells(name)
+    ]  # fmt: skip
     for name in figures:
         beside = found.against(name, baseline) if baseline else {}
         for cell in found.cells(name):
@@ -437,6 +459,7 @@ def facts(
            if found.averaged else {}),
         "seeds": list(found.seeds), "missing": found.missing, "failures": found.failures,
         "interval": found.method, "confidence": found.confidence, "results": rows,
+        **({"saturation": saturation} if saturation is not None else {}),
         "files": [str(path) for path in written],
     }  # fmt: skip
 

@@ -14,7 +14,6 @@ from pdes.errors import require
 
 STUDIES = {
     "level-spread": "odonata.studies.levelspread:LevelSpread",
-    "load-latency": "odonata.studies.loadlatency:LoadLatency",
     "wallace": "odonata.studies.wallace:Wallace",
     "rumyantsev": "odonata.studies.rumyantsev:Rumyantsev",
     "rmap": "odonata.studies.rmap:Rmap",

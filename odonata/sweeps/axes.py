@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from odonata.experiment.experiment import SECTIONS, SWEEP
 from odonata.experiment.keys import quoted
+from odonata.experiment.units import time_ps
 from odonata.experiment.values import from_shell, plain, show
 from odonata.results.statistics import CONFIDENCE, METHODS, RESAMPLED
 from odonata.sweeps import FORMATS, LOGS, WIDTHS
@@ -80,9 +81,16 @@ class Wanted:
     format: str = FORMATS[0]
     width: str = WIDTHS[0]
 
+    saturation: float = 0.0
+    """How finely the load is looked for at which networks saturate, as a part of it; 0: not."""
+    longest: str = ""
+    """How long a run may be made that has not settled, where saturation is looked for."""
+    beyond: bool = False
+    """Whether curves go on to the last load, however far beyond saturation."""
+
 
 OPTIONS = ("seeds", "figures", "against", "plot", "interval", "confidence", "over", "ratio", "log",
-           "format", "width")  # fmt: skip
+           "format", "width", "saturation", "longest", "beyond")  # fmt: skip
 """The keys of [sweep] that are not axes."""
 
 
@@ -119,6 +127,10 @@ ACCEPTED = {
     "ratio": "true or false",
     "confidence": "a number above 0 and below 1",
     **{name: f"one of {', '.join(filter(None, words))}" for name, words in CHOICES.items()},
+    "saturation": "a part of the load, 0 .. 1, as 0.01; 1 stops past saturation and searches no "
+    "further",
+    "longest": 'a time with its unit, as "200 us"',
+    "beyond": "true or false",
 }
 
 
@@ -134,7 +146,20 @@ def fits(name: str, value: Any) -> bool:
         return isinstance(value, bool)
     if name == "confidence":
         return isinstance(value, float) and 0 < value < 1
+    if name == "saturation":
+        return isinstance(value, float | int) and 0 <= value <= 1
+    if name == "beyond":
+        return isinstance(value, bool)
+    if name == "longest" and value:
+        return isinstance(value, str) and _is_time(value)
     return isinstance(value, str)
+
+
+def _is_time(text: str) -> bool:
+    try:
+        return time_ps(text) > 0
+    except ValueError:
+        return False
 
 
 def axes_of(table: Mapping[str, Any], where: str, problems: list[str]) -> Iterator[Axis]:

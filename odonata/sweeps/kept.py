@@ -14,12 +14,13 @@ from odonata.study.store import read
 from odonata.sweeps.axes import OPTIONS, Wanted, axes_of, fits
 from odonata.sweeps.optimising import TRIALS
 from odonata.sweeps.plan import Plan, planned
+from odonata.sweeps.saturating import Saturating
 from odonata.sweeps.study import PLAN, Sweep
 from odonata.sweeps.table import Swept
 from pdes.checksum import is_intact
 from pdes.errors import Refused
 
-USUAL = {name: getattr(Wanted(), name) for name in ("over", "ratio", "log", "format", "width")}
+USUAL = {name: getattr(Wanted(), name) for name in OPTIONS[6:]}
 """What nobody had asked for before there was such an option."""
 READER = Sweep(Plan("", (), (), (), Wanted(), ()))
 """Reads the outcomes of any sweep: of no point in particular."""
@@ -51,11 +52,12 @@ def plan_in(directory: Path) -> dict[str, Any]:
 def open_sweep(directory: Path | str) -> Swept:
     """Returns the results of the sweep in a directory, finished or not."""
     facts = plan_in(Path(directory))
-    outcomes = read(Path(directory), READER).outcomes
-    axes = {name: tuple(labels) for name, labels in facts["axes"].items()}
-    return Swept(axes, tuple(facts["seeds"]), tuple(facts["points"]), outcomes,
-                 facts["wanted"]["interval"], facts["wanted"]["confidence"],
-                 facts.get("seeded"))  # fmt: skip
+    return Swept.of(facts, read(Path(directory), READER).outcomes)
+
+
+def study_of(plan: Plan, part: tuple[int, int] | None = None) -> Sweep:
+    """Returns the study of a plan, or of a part of it."""
+    return (Saturating if plan.wanted.saturation else Sweep)(plan, part)
 
 
 def sweep(
@@ -84,5 +86,6 @@ def sweep(
     if problems:
         raise Refused("\n".join(problems))
     plan = planned(Path(file), changes, plugins, wanted, varied)
-    _, store = fill(Sweep(plan), plan, None if out is None else Path(out), jobs)
-    return Swept.of(plan, store.outcomes)
+    study = study_of(plan)
+    _, store = fill(study, plan, None if out is None else Path(out), jobs)
+    return Swept.of(study.facts(store.outcomes), store.outcomes)

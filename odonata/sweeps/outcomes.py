@@ -49,6 +49,8 @@ class SweepOutcome:
     """Whether it is of a steady state (`odonata.results.steadiness`); "" where that was not
     asked."""
     why: str = ""
+    judged: Figures = field(default_factory=dict)
+    """The drifts by which that was found."""
 
     @property
     def marked(self) -> bool:
@@ -91,7 +93,8 @@ def outcome_of(facts: Mapping[str, Any], asked: Sequence[Job] = ()) -> SweepOutc
     figures = _figures(known)
     if figures.get("measured_packets") == 0:  # whose latency is not 0, but unknown
         figures |= {name: None for name in figures if name.endswith("_latency_ns")}
-    judged = found.get("verdict", ""), found.get("why", "")
+    drifts = dict(flat(found))
+    judged = found.get("verdict", ""), found.get("why", ""), drifts
     return SweepOutcome(figures, by_job, str(facts["digest"]), "", _kinds(names, asked), *judged)
 
 

@@ -13,13 +13,13 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 from odonata.experiment.experiment import SEED, Experiment, JobExperiment
-from odonata.experiment.reading import load, text_of, tree_of, with_included
+from odonata.experiment.reading import load, parse, text_of, tree_of, with_included
 from odonata.results.statistics import METHODS, RESAMPLED
 from odonata.study.contract import Case
 from odonata.sweeps.axes import Axis, Wanted, key_of, merged, number_of, of_file
@@ -47,6 +47,8 @@ class Point(Case):
     seed: int
     identity: str
     """A digest of all that decides its outcome, the seed included."""
+    text: str | None = None
+    """What the file would say, where a command has written it and it is in none."""
 
     def fields(self) -> dict[str, Any]:
         return {**dict(zip(self.names, self.labels, strict=True)), "seed": self.seed}
@@ -60,7 +62,17 @@ class Point(Case):
         return ", ".join([*parts, f"seed {self.seed}"])
 
     def experiment(self) -> AnyExperiment:
-        return load(Path(self.file), [*self.changes, f"{SEED}={self.seed}"], self.plugins)
+        changes = [*self.changes, f"{SEED}={self.seed}"]
+        return read(self.file, self.text, changes, self.plugins)
+
+
+def read(
+    file: Path | str, text: str | None, changes: Sequence[str], plugins: Sequence[Path | str]
+) -> AnyExperiment:
+    """Returns the experiment in a file or, if there is one, in the text that stands for it."""
+    if text is None:
+        return load(Path(file), changes, plugins)
+    return parse(text, str(file), changes, plugins)
 
 
 @dataclass(frozen=True)
@@ -86,6 +98,7 @@ class Plan:
             "seeds": list(self.seeds),
             "points": [point.key for point in self.points],
             "seeded": self.seeded,
+            "wanted": {name: it for name, it in asdict(self.wanted).items() if name != "axes"},
         }
 
 
@@ -95,11 +108,14 @@ def planned(
     plugins: Sequence[Path | str] = (),
     wanted: Mapping[str, Any] | None = None,
     axes: Sequence[Axis] = (),
+    *,
+    text: str | None = None,
 ) -> Plan:
     """Returns the plan of a sweep. `changes` with several values are axes, in place of those of the
     file of that name; so are `axes`. `wanted` replaces what [sweep] says of seeds, figures and the
-    rest. Every combination is read and checked. Refused with what is wrong."""
-    said = replace(asked_in(file), **(wanted or {}))
+    rest; `text` stands for the file. Every combination is read and checked. Refused with what is
+    wrong."""
+    said = replace(asked_in(file, text), **(wanted or {}))
     every, fixed = merged([*said.axes, *axes], changes)
     for axis in every.values():
         check(axis)
@@ -108,9 +124,9 @@ def planned(
             raise Refused(f"{SEED} = {', '.join(every[SEED].labels)}: which seeds, or how many "
                           "(--seeds), not both")  # fmt: skip
         del every[SEED]
-    seeds = _seeds(every.pop(SEED, None), said.seeds, file, fixed, plugins, every)
+    seeds = _seeds(every.pop(SEED, None), said.seeds, file, text, fixed, plugins, every)
     order = tuple(every.values())
-    points, variants, seeded, replicates = _points(file, order, seeds, fixed,
+    points, variants, seeded, replicates = _points(file, text, order, seeds, fixed,
                                                    tuple(map(str, plugins)))  # fmt: skip
     said = replace(said, axes=order, interval=_method(said.interval, replicates))
     return Plan(str(file), order, seeds, points, said, variants, seeded)
@@ -134,12 +150,13 @@ def _method(asked: str, replicates: set[bool]) -> str:
     return RESAMPLED
 
 
-def asked_in(file: Path) -> Wanted:
+def asked_in(file: Path, text: str | None = None) -> Wanted:
     """Returns what the sections [sweep] of a file, and of those that it includes, ask for. Refused
     with what is wrong in them."""
     problems: list[str] = []
     asked = Wanted()
-    for tree, where in with_included(tree_of(text_of(file), str(file)), str(file), problems.append):
+    text = text_of(file) if text is None else text
+    for tree, where in with_included(tree_of(text, str(file)), str(file), problems.append):
         asked = of_file(tree, where, problems, asked)
     if problems:
         raise Refused("\n".join(problems))
@@ -164,7 +181,7 @@ def check(axis: Axis) -> None:
 
 
 def _seeds(
-    axis: Axis | None, count: int, file: Path, fixed: Sequence[str],
+    axis: Axis | None, count: int, file: Path, text: str | None, fixed: Sequence[str],
     plugins: Sequence[Path | str], every: Mapping[str, Axis],
 ) -> tuple[int, ...]:  # fmt: skip
     """Returns the seeds: those of `run.seed`, if it was given several values, or so many from that
@@ -175,13 +192,13 @@ def _seeds(
         except ValueError:
             raise Refused(f"{SEED} = {', '.join(axis.labels)}: whole numbers") from None
     first = [change for axis in every.values() for change in axis.values[0].changes]
-    base = load(file, [*fixed, *first], plugins).run.seed
+    base = read(file, text, [*fixed, *first], plugins).run.seed
     return tuple(range(base, base + count))
 
 
 def _points(
-    file: Path, axes: tuple[Axis, ...], seeds: tuple[int, ...], fixed: Sequence[str],
-    plugins: tuple[str, ...],
+    file: Path, text: str | None, axes: tuple[Axis, ...], seeds: tuple[int, ...],
+    fixed: Sequence[str], plugins: tuple[str, ...],
 ) -> tuple[tuple[Point, ...], tuple[Point, ...], bool | None, set[bool]]:  # fmt: skip
     """Returns all points, one for each program, whether the seed decides anything, and whether
     seeds are replicates of a trace, at any combination."""
@@ -199,12 +216,12 @@ def _points(
         changes = (*fixed, *(change for value in values for change in value.changes))
         labels = tuple(value.label for value in values)
         try:
-            made = load(file, [*changes, f"{SEED}={seeds[0]}"], plugins)
+            made = read(file, text, [*changes, f"{SEED}={seeds[0]}"], plugins)
         except Refused as refusal:
             problems |= dict.fromkeys(str(refusal).splitlines())
             continue
         for seed, identity in zip(seeds, identities(made, seeds), strict=True):
-            points.append(Point(str(file), changes, plugins, labels, names, seed, identity))
+            points.append(Point(str(file), changes, plugins, labels, names, seed, identity, text))
         variants.setdefault(compiled_for(made), points[-1])
         drawn.add(seed_decides(made))
         replicates.add(made.replicates)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +51,23 @@ class Sweep(Study[Plan, Point, SweepOutcome]):
         return mark_of(self.plan.variants)
 
     def begin(self, asked: Plan, directory: Path) -> None:
-        """Write what is to be known of the plan when its results are opened."""
-        wanted = {name: value for name, value in asdict(asked.wanted).items() if name != "axes"}
-        text = json.dumps({**asked.facts(), "wanted": wanted}, indent=1)
-        write_whole(directory / PLAN, with_checksum(text) + "\n")
+        _write(self.plan.facts(), directory)
+
+    def facts(self, outcomes: Mapping[str, SweepOutcome]) -> dict[str, Any]:
+        """Returns what is kept beside the outcomes, from which `odonata.sweeps.kept` makes the
+        results."""
+        return self.plan.facts()
+
+    def conclude(self, outcomes: Mapping[str, SweepOutcome], directory: Path) -> None:
+        """Write what is to be known of the sweep when its results are opened."""
+        _write(self.facts(outcomes), directory)
 
     def claims(self, asked: Plan, outcomes: Mapping[str, SweepOutcome]) -> list[Claim]:
         return []
+
+
+def _write(facts: Mapping[str, Any], directory: Path) -> None:
+    write_whole(directory / PLAN, with_checksum(json.dumps(facts, indent=1)) + "\n")
 
 
 def mark_of(points: Sequence[Point]) -> str:

@@ -22,9 +22,9 @@ import numpy as np
 
 from odonata.results.register import USUAL
 from odonata.results.statistics import CONFIDENCE, Interval, difference, interval, ratio
+from odonata.results.steadiness import UNSETTLED
 from odonata.sweeps.axes import number_of
 from odonata.sweeps.outcomes import JOBS, SweepOutcome
-from odonata.sweeps.plan import Plan
 from pdes.errors import Refused
 from pdes.replacing import write_whole
 from pdes.shown import csv_cell
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     import xarray
 
 POINTS, JOB_POINTS, SUMMARY = "points.csv", "jobs.csv", "summary.csv"
+SATURATION = ("saturation_load", "saturation_throughput")
+"""The figures of a curve that say where it is saturated."""
 OF_JOB_RUNS_ONLY = ("mean_latency_ns", "p99_latency_ns", "throughput")
 """Usual figures that are not shown without being asked for where there are jobs."""
 
@@ -83,14 +85,27 @@ class Swept:
     """Whether the seed decides anything; None where that is not known but from the outcomes."""
     whole: Swept | None = None
     """What it was before `over` took axes away; None where none was."""
+    saturation: Swept | None = None
+    """Where networks saturate, over the axes but that of loads, if that was looked for; then some
+    combinations have no points, and keys of ""."""
 
     @classmethod
-    def of(cls, plan: Plan, outcomes: Mapping[str, SweepOutcome]) -> Swept:
-        """Returns the results of a plan."""
-        axes = {axis.name: axis.labels for axis in plan.axes}
-        keys = tuple(point.key for point in plan.points)
-        return cls(axes, plan.seeds, keys, outcomes, plan.wanted.interval, plan.wanted.confidence,
-                   plan.seeded)  # fmt: skip
+    def of(cls, facts: Mapping[str, Any], outcomes: Mapping[str, SweepOutcome]) -> Swept:
+        """Returns the results of a sweep, from what is kept beside its outcomes."""
+        axes = {name: tuple(labels) for name, labels in facts["axes"].items()}
+        seeds, wanted = tuple(facts["seeds"]), facts["wanted"]
+        how = wanted["interval"], wanted["confidence"], facts.get("seeded")
+        again = {key: replace(outcomes[key], verdict=UNSETTLED, why=why)
+                 for key, why in facts.get("unsettled", {}).items() if key in outcomes}  # fmt: skip
+        keys, saturation = tuple(facts["points"]), None
+        if "saturation" in facts:
+            rows = {_name(row["labels"], row["seed"]): row for row in facts["saturation"]}
+            others = {name: axes[name] for name in facts["curves"]}
+            every = itertools.product(itertools.product(*others.values()), seeds)
+            made = {key: SweepOutcome({name: row[name] for name in SATURATION})
+                    for key, row in rows.items()}  # fmt: skip
+            saturation = cls(others, seeds, tuple(_name(*it) for it in every), made, *how)
+        return cls(axes, seeds, keys, {**outcomes, **again}, *how, saturation=saturation)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -190,7 +205,7 @@ class Swept:
 
     @property
     def missing(self) -> int:
-        return sum(key not in self.outcomes for key in self.keys)
+        return sum(key not in self.outcomes for key in self.keys if key)
 
     def named(self, figure: str) -> str:
         """Returns the whole name of a figure, of which `jobs.` may be left out. Refused where there
@@ -213,7 +228,10 @@ class Swept:
         """Returns what there is of a figure. A job that a combination does not have has no cell."""
         figure = self.named(figure)
         for number, labels in enumerate(self.combinations):
-            found = self.at(number)
+            found, first = self.at(number), number * len(self.seeds)
+            keys = self.keys[first : first + len(self.seeds)]
+            if not any(key or key in self.outcomes for key in keys):
+                continue
             if not figure.startswith(JOBS):
                 yield Cell(
                     labels, "", tuple(it.figures.get(figure) if it else None for it in found)
@@ -370,6 +388,10 @@ class Swept:
         for name, text in texts.items():
             write_whole(directory / name, text)
         return [directory / name for name in texts]
+
+
+def _name(labels: Iterable[str], seed: int) -> str:
+    return f"{[*labels]} {seed}"
 
 
 def _values(it: SweepOutcome | None, figure: str, jobs: Sequence[str]) -> Any:

@@ -191,6 +191,6 @@ def test_a_mean_that_nothing_claims_would_be_found() -> None:
 
 
 def test_the_page_of_papers_has_every_study_of_a_paper() -> None:
-    assert {path.stem for path in tables.kept()} == {*STUDIES} - {"load-latency", "together"}
+    assert {path.stem for path in tables.kept()} == {*STUDIES} - {"together"}
     assert "<!-- papers -->" in (DOCS / "papers.md").read_text()
     assert prose(DOCS / "papers.md").count("does not hold") > 9

@@ -9,7 +9,7 @@ import pytest
 
 from odonata.agents.network import Network
 from odonata.agents.traffic import Traffic
-from odonata.studies.loadlatency.limits import OBLIVIOUS, limit, mean_loads
+from odonata.sweeps.limits import OBLIVIOUS, limit, mean_loads
 from topology import Dragonfly
 from topology.presets import PRESETS
 

@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from odonata.agents.network import Network
-from odonata.studies.loadlatency.simulation import traffic_of
 
 Floats = npt.NDArray[np.float64]
 OBLIVIOUS = ("minimal", "valiant")
@@ -114,7 +113,7 @@ def _through(total: Floats, out: Any, ends: Any, local: Floats) -> None:
 def _sent(network: Network) -> tuple[Floats, Floats] | None:
     """Returns what comes to each node, and what each router sends to each other, per unit of load
     of every node; None for patterns of which this is not known."""
-    m, traffic = network.machine, traffic_of(network)
+    m, traffic = network.machine, network.traffic[0]
     n, p, group = m.n_nodes, m.nodes, m.routers * m.nodes
     routers = np.arange(m.n_routers)
     if traffic.pattern == "uniform":
