@@ -88,7 +88,7 @@ def report(
 
         check_name(plot)
     source = Source("" if file is None else str(file), model, format, jobs, nodes, first, load,
-                    scale_sizes, epoch=epoch, timezone=timezone)  # fmt: skip
+                    scale_sizes=scale_sizes, epoch=epoch, timezone=timezone)  # fmt: skip
     check(source, begin, end)
     trace, size, nodes_from = jobs_of(source, seed, begin, end)
     found = facts(trace, size, nodes_from)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,7 +16,6 @@ from matplotlib.figure import Figure
 
 from odonata.figures import congestion
 from odonata.figures import contents as pictures
-from odonata.figures import network as figures
 from odonata.figures.jobs import fullest
 from odonata.figures.placement import FEW, IDLE
 from odonata.figures.style import NO_CABLE, NOTHING, style
@@ -110,11 +110,11 @@ def painted(values: list[float], routers: int = 2) -> tuple[Figure, list[str]]:
         assert isinstance(mesh, QuadMesh)
         colours = mesh.get_facecolor().reshape(routers, -1, 4).transpose(1, 0, 2).reshape(-1, 4)
         seen[colours[:, 3] > 0] = colours[colours[:, 3] > 0]
-    return figure, [figures.mpl.colors.to_hex(it) for it in seen]
+    return figure, [mpl.colors.to_hex(it) for it in seen]
 
 
 def hexes(*steps: int) -> list[str]:
-    return [figures.mpl.colors.to_hex(congestion.HEAT(step)) for step in steps]
+    return [mpl.colors.to_hex(congestion.HEAT(step)) for step in steps]
 
 
 def test_one_very_congested_router_leaves_the_others_their_colours() -> None:
@@ -179,7 +179,7 @@ def test_nodes_have_the_colours_of_their_jobs(jobs: Run) -> None:
         assert len(marks.get_paths()) == jobs.machine.n_nodes
         for label, path in enumerate(marks.get_paths()):
             colour = FEW[owner[label]] if label in owner else IDLE
-            assert figures.mpl.colors.to_hex(marks.get_facecolor()[label]) == colour
+            assert mpl.colors.to_hex(marks.get_facecolor()[label]) == colour
             group, router = label // 8, label // 2 % 4
             x, y = path.vertices[:-1].mean(axis=0)
             assert group + 0.5 - congestion.STRIP < x < group + 0.5
