@@ -399,7 +399,8 @@ def test_a_single_run_has_no_confidence_interval() -> None:
     assert np.isnan(change({}, {0: 1.0})[0])
     assert np.isnan(mean_of({0: 2.0})[1])
     asked = STUDY.ask(repetitions=1)
-    assert slowdowns(asked, invented(replace(asked, parts=("queue",))), "nedd", 10) == {}
+    m = STUDY.measured(asked, invented(replace(asked, parts=("queue",))))
+    assert slowdowns(m, "nedd", 10) == {}
 
 
 # -- what is drawn
