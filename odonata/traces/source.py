@@ -66,7 +66,8 @@ class Source:
     )  # fmt: skip
     resample_ps: int | None = setting(
         None, "time", "The weeks of the file drawn anew, in blocks of this length, as 7 d: another "
-        "trace with every seed, so that seeds are repetitions.", none="none",
+        "trace with every seed, so that seeds are repetitions.", least=HOUR_PS, none="none",
+        accepted="at least 1 h",
     )  # fmt: skip
     scale_sizes: bool = setting(
         False, "flag", "Scale sizes of jobs from the trace's own machine to this one's nodes."
@@ -143,7 +144,6 @@ class Source:
                 f"of a file, and the jobs are made by {self.model}: others with every seed",
                 "resample_ps", "model",
             )  # fmt: skip
-            found.unless(self.resample_ps >= HOUR_PS, blocks, "at least 1 h", "resample_ps")
         self._check_mix(found)
         check(self, found)
         found.refuse()
