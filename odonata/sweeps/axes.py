@@ -32,6 +32,8 @@ SEED = "run.seed"
 RANGE = re.compile(r"([-+]?[\d.]+(?:[eE][-+]?\d+)?):([-+]?[\d.]+(?:[eE][-+]?\d+)?)"
                    r":([\d.]+(?:[eE][-+]?\d+)?)")  # fmt: skip
 """First, last and step of a range of numbers."""
+BARE = re.compile(r"[A-Za-z0-9_-]+")
+"""A key of TOML that needs no quotes."""
 
 
 class Value(NamedTuple):
@@ -294,7 +296,8 @@ def toml(value: Any) -> str:
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, dict):
-        inner = ", ".join(f"{quoted(key)} = {toml(each)}" for key, each in value.items())
+        inner = ", ".join(f"{key if BARE.fullmatch(key) else quoted(key)} = {toml(each)}"
+                          for key, each in value.items())  # fmt: skip
         return f"{{ {inner} }}"
     if isinstance(value, list):
         return f"[{', '.join(map(toml, value))}]"

@@ -13,13 +13,13 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from odonata.experiment.experiment import Experiment, JobExperiment
-from odonata.experiment.reading import load, text_of, tree_of, with_included
+from odonata.experiment.experiment import BY_PATH, Experiment, JobExperiment
+from odonata.experiment.reading import load, parse, text_of, tree_of, with_included
 from odonata.study.contract import Case
 from odonata.sweeps.axes import SEED, Axis, Wanted, key_of, merged, number_of, of_file
 from pdes.errors import Refused
@@ -30,6 +30,8 @@ MOST_PROBLEMS = 20
 INDIFFERENT = ("name", "about", "plugins", "run.protocol", "run.checkpoint_every",
                "run.dedicated_scheduler")  # fmt: skip
 """Keys that do not decide an outcome; nor do those of [metrics]."""
+YOUNGER = ("trace.warmup", "trace.cooldown")
+"""Keys that decide one only where they are given: sweeps that were begun without them go on."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ class Point(Case):
     seed: int
     identity: str
     """A digest of all that decides its outcome, the seed included."""
+    text: str | None = None
+    """What the file would say, where a command has written it and it is in none."""
 
     def fields(self) -> dict[str, Any]:
         return {**dict(zip(self.names, self.labels, strict=True)), "seed": self.seed}
@@ -59,7 +63,17 @@ class Point(Case):
         return ", ".join([*parts, f"seed {self.seed}"])
 
     def experiment(self) -> AnyExperiment:
-        return load(Path(self.file), [*self.changes, f"{SEED}={self.seed}"], self.plugins)
+        changes = [*self.changes, f"{SEED}={self.seed}"]
+        return read(self.file, self.text, changes, self.plugins)
+
+
+def read(
+    file: Path | str, text: str | None, changes: Sequence[str], plugins: Sequence[Path | str]
+) -> AnyExperiment:
+    """Returns the experiment in a file or, if there is one, in the text that stands for it."""
+    if text is None:
+        return load(Path(file), changes, plugins)
+    return parse(text, str(file), changes, plugins)
 
 
 @dataclass(frozen=True)
@@ -76,6 +90,8 @@ class Plan:
     """A point for each program that is compiled."""
     seeded: bool | None = None
     """Whether the seed decides anything at any combination; None where only runs can tell."""
+    refused: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+    """Why combinations cannot be simulated, by their labels, where the others are all the same."""
 
     def facts(self) -> dict[str, Any]:
         """Returns what is kept of it beside the outcomes."""
@@ -94,11 +110,15 @@ def planned(
     plugins: Sequence[Path | str] = (),
     wanted: Mapping[str, Any] | None = None,
     axes: Sequence[Axis] = (),
+    *,
+    text: str | None = None,
+    tolerant: bool = False,
 ) -> Plan:
     """Returns the plan of a sweep. `changes` with several values are axes, in place of those of the
     file of that name; so are `axes`. `wanted` replaces what [sweep] says of seeds, figures and the
-    rest. Every combination is read and checked. Refused with what is wrong."""
-    said = replace(asked_in(file), **(wanted or {}))
+    rest; `text` stands for the file. Every combination is read and checked. Refused with what is
+    wrong; one that is `tolerant` has the points of the other combinations."""
+    said = replace(asked_in(file, text), **(wanted or {}))
     every, fixed = merged([*said.axes, *axes], changes)
     for axis in every.values():
         check(axis)
@@ -109,16 +129,17 @@ def planned(
         del every[SEED]
     seeds = _seeds(every.pop(SEED, None), said.seeds, file, fixed, plugins, every)
     order = tuple(every.values())
-    points, variants, seeded = _points(file, order, seeds, fixed, tuple(map(str, plugins)))
-    return Plan(str(file), order, seeds, points, replace(said, axes=order), variants, seeded)
+    plan = Plan(str(file), order, seeds, (), replace(said, axes=order), ())
+    return _with_points(plan, fixed, tuple(map(str, plugins)), text, tolerant)
 
 
-def asked_in(file: Path) -> Wanted:
+def asked_in(file: Path, text: str | None = None) -> Wanted:
     """Returns what the sections [sweep] of a file, and of those that it includes, ask for. Refused
     with what is wrong in them."""
     problems: list[str] = []
     asked = Wanted()
-    for tree, where in with_included(tree_of(text_of(file), str(file)), str(file), problems.append):
+    text = text_of(file) if text is None else text
+    for tree, where in with_included(tree_of(text, str(file)), str(file), problems.append):
         asked = of_file(tree, where, problems, asked)
     if problems:
         raise Refused("\n".join(problems))
@@ -158,10 +179,11 @@ def _seeds(
     return tuple(range(base, base + count))
 
 
-def _points(
-    file: Path, axes: tuple[Axis, ...], seeds: tuple[int, ...], fixed: Sequence[str],
-    plugins: tuple[str, ...],
-) -> tuple[tuple[Point, ...], tuple[Point, ...], bool | None]:  # fmt: skip
+def _with_points(
+    plan: Plan, fixed: Sequence[str], plugins: tuple[str, ...], text: str | None, tolerant: bool
+) -> Plan:
+    """Returns a plan with its points, each of which is read and checked."""
+    axes, seeds = plan.axes, plan.seeds
     count = math.prod(len(axis.values) for axis in axes) * len(seeds)
     if count > MOST_POINTS:
         raise Refused(f"{count:,} points; at most {MOST_POINTS:,}")
@@ -169,26 +191,28 @@ def _points(
     names = tuple(axis.name for axis in axes)
     points: list[Point] = []
     variants: dict[str, Point] = {}
-    problems: dict[str, None] = {}
+    refused: dict[tuple[str, ...], str] = {}
     drawn: set[bool | None] = set()
     for values in combinations:
         changes = (*fixed, *(change for value in values for change in value.changes))
         labels = tuple(value.label for value in values)
         try:
-            made = load(file, [*changes, f"{SEED}={seeds[0]}"], plugins)
+            made = read(plan.file, text, [*changes, f"{SEED}={seeds[0]}"], plugins)
         except Refused as refusal:
-            problems |= dict.fromkeys(str(refusal).splitlines())
+            refused[labels] = str(refusal)
             continue
         for seed, identity in zip(seeds, identities(made, seeds), strict=True):
-            points.append(Point(str(file), changes, plugins, labels, names, seed, identity))
+            points.append(Point(plan.file, changes, plugins, labels, names, seed, identity, text))
         variants.setdefault(compiled_for(made), points[-1])
         drawn.add(seed_decides(made))
-    if problems:
+    if refused and not (tolerant and points):
+        problems = dict.fromkeys(line for why in refused.values() for line in why.splitlines())
         more = len(problems) - MOST_PROBLEMS
         lines = [*problems][:MOST_PROBLEMS] + [f"and {more:,} more problems"] * (more > 0)
         raise Refused("\n".join(lines))
     seeded = True if True in drawn else None if None in drawn else False
-    return tuple(points), tuple(variants.values()), seeded
+    return replace(plan, points=tuple(points), variants=tuple(variants.values()), seeded=seeded,
+                   refused=refused)  # fmt: skip
 
 
 def seed_decides(made: AnyExperiment) -> bool | None:
@@ -214,7 +238,9 @@ def compiled_for(made: AnyExperiment) -> str:
 def identities(made: AnyExperiment, seeds: Sequence[int]) -> Iterator[str]:
     """Returns a digest of all that decides the outcome of an experiment, for each seed."""
     said = {path: value for path, value in made.written().items()
-            if path not in (*INDIFFERENT, SEED) and not path.startswith("metrics.")}  # fmt: skip
+            if path not in (*INDIFFERENT, SEED) and not path.startswith("metrics.")
+            and (path not in YOUNGER or value.strip('"') != BY_PATH[path].default)
+            }  # fmt: skip
     files = {path: content_of(value.strip('"')) for path, value in said.items()
              if value.startswith('"/')}  # fmt: skip
     text = json.dumps([sorted(said.items()), sorted(files.items()), made.model().plugins()])
