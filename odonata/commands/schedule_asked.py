@@ -132,7 +132,7 @@ def draft_of(
     from odonata.experiment.experiment import is_preset, of, preset_of
     from odonata.experiment.values import from_shell
     from odonata.sweeps.axes import Axis, Value, label_of, toml
-    from odonata.sweeps.drafts import Draft
+    from odonata.sweeps.drafts import Draft, text_of_sections
     from odonata.traces.source import Source
 
     trace = {key.name: from_shell(key.write(key.of(source))) for key in of("trace")
@@ -157,7 +157,7 @@ def draft_of(
         if len(named) > 1:
             axes.append(Axis(path, tuple(Value(label_of(it.as_key), (f"{path}={toml(it.as_key)}",))
                                          for it in named)))  # fmt: skip
-    return Draft(WHERE, sections, axes, seeds)
+    return Draft(WHERE, text_of_sections(sections), axes, seeds)
 
 
 def _absolute(value: Any) -> Any:

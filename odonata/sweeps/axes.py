@@ -298,7 +298,7 @@ def toml(value: Any) -> str:
     if isinstance(value, dict):
         inner = ", ".join(f"{key if BARE.fullmatch(key) else quoted(key)} = {toml(each)}"
                           for key, each in value.items())  # fmt: skip
-        return f"{{ {inner} }}"
+        return f"{{ {inner} }}" if inner else "{}"
     if isinstance(value, list):
         return f"[{', '.join(map(toml, value))}]"
     return str(value)

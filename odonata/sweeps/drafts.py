@@ -35,14 +35,13 @@ Sections = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Draft:
-    """A sweep as a command writes it from its options: the sections of an experiment, and axes.
+    """A sweep as a command writes it from its options: the text of an experiment, and axes.
     `where` is the name of the command, of which problems are told."""
 
     where: str
-    sections: Sections
+    experiment: str
     axes: Sequence[Axis] = ()
     seeds: Sequence[int] = (1,)
-    changes: Sequence[str] = ()
 
     @property
     def text(self) -> str:
@@ -53,13 +52,12 @@ class Draft:
         labelled = {f"sweep.{axis.name}": {value.label: dict(map(_change, value.changes))
                                            for value in axis.values}
                     for axis in self.axes if axis.labelled}  # fmt: skip
-        return text_of_sections({**self.sections, "sweep": own | keys, **labelled})
+        return self.experiment + text_of_sections({"sweep": own | keys, **labelled})
 
     def plan(self, tolerant: bool = False) -> Plan:
         """Returns the plan of the sweep. Refused with what is wrong."""
         seeds = Axis(SEED, tuple(Value(str(it), (f"{SEED}={it}",)) for it in self.seeds))
-        return planned(Path(self.where), self.changes, axes=[seeds], text=self.text,
-                       tolerant=tolerant)  # fmt: skip
+        return planned(Path(self.where), axes=[seeds], text=self.text, tolerant=tolerant)
 
 
 def _value(value: Value) -> str:
@@ -74,13 +72,13 @@ def _change(change: str) -> tuple[str, Any]:
 
 
 def text_of_sections(sections: Sections) -> str:
-    """Returns sections as TOML; what is None is left out, as is a section of nothing."""
+    """Returns sections as TOML; what is None is left out, and so are sections of nothing."""
     lines: list[str] = []
     for section, keys in sections.items():
         said = {name: value for name, value in keys.items() if value is not None}
-        lines += ["", f"[{section}]"] if section and said else []
+        lines += ["", f"[{section}]"] if section and keys else []
         lines += [f"{name} = {toml(value)}" for name, value in said.items()]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" * bool(lines)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -150,10 +148,10 @@ class WholeRuns(Sweep):
         with unsaid():  # as the plan has read all files before
             made = case.experiment()
             assert isinstance(made, JobExperiment)
+            if self.kept is not None and case.key in self.kept.names:
+                return self._kept(case, made, self.kept)
             began = time.perf_counter()
             try:
-                if self.kept is not None and case.key in self.kept.names:
-                    return self._kept(case, made, self.kept)
                 alone = len(self.plan.points) == 1 and wanted(None)
                 line = ProgressLine(None, made.tick) if alone else None
                 try:
@@ -197,5 +195,7 @@ def whole_runs(
         kept.directory.mkdir(parents=True, exist_ok=True)
         write_text(kept.directory / kept.file, draft.text)
     here = kept is not None or len(plan.points) < FEW
-    _, store = fill(WholeRuns(plan, derive=derive, kept=kept), plan, None, 1 if here else jobs)
+    ran, store = fill(WholeRuns(plan, derive=derive, kept=kept), plan, None, 1 if here else jobs)
+    if ran.failures:
+        raise Fault(ran.failures[0])
     return store.outcomes if world().rank == 0 else None  # type: ignore[return-value]
