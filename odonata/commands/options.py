@@ -32,6 +32,12 @@ progress_option = click.option(
     default=None,
     help="Show how far it is; by default on a terminal only.",
 )
+write_option = click.option(
+    "--write",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.toml",
+    help="Write the sweep that this is, for `odonata sweep`.",
+)
 plugin_option = click.option(
     "--plugin",
     "plugins",

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odonata.commands.group import SETTINGS
-from odonata.commands.options import Quantity, json_option
-from odonata.commands.output import print_json, print_table
+from odonata.commands.options import Quantity, cores, json_option, write_option
+from odonata.commands.output import beside, print_json, print_table
 from odonata.studies.congestion.options import CONGESTORS, MACHINE
 from pdes import launcher
 from pdes.errors import require
@@ -63,30 +63,34 @@ PART = Quantity("PART", part)
 @click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Keep it in a table, as scheduler.sensitivity reads it; what the file has of "
               "other applications stays.")  # fmt: skip
+@click.option("--jobs", type=click.IntRange(1), metavar="N", default=cores,
+              help="Simulations at a time, by default one per core; under mpiexec one per "
+              "rank.")  # fmt: skip
+@write_option
 @json_option
 def command(
     applications: tuple[str, ...], out: Path | None, as_json: bool, collectives: float,
-    blocking: float, slower: float, **how: Any,
+    blocking: float, slower: float, jobs: int, write: Path | None, **how: Any,
 ) -> None:  # fmt: skip
     """Simulate each APP alone, a profile of `odonata applications` or a TOML file, and tell whether
     network congestion slows it down: if it spends more than 5 % of its time in allreduces and
     broadcasts, or more than 10 % in exchanges that it waits for. Time in MPI_Test and in barriers
     does not count."""
-    if launcher.rank() > 0:
-        return
     from odonata.experiment.sensitivity import Limits
     from odonata.studies.congestion.sensitivity import SensitivityTest
 
     asked = SensitivityTest(limits=Limits(collectives, blocking, slower), **how)
-    show(applications, asked, out, as_json)
+    show(applications, asked, out, jobs, write, as_json)
 
 
 def show(
-    applications: Sequence[str], asked: SensitivityTest, out: Path | None, as_json: bool
-) -> None:
+    applications: Sequence[str], asked: SensitivityTest, out: Path | None, jobs: int,
+    write: Path | None, as_json: bool,
+) -> None:  # fmt: skip
     """Measure applications, keep what was found, and print it."""
     from odonata.experiment.sensitivity import read_table, write_table
-    from odonata.studies.congestion.sensitivity import find, fitting
+    from odonata.studies.congestion.sensitivity import draft_of, find, fitting
+    from odonata.sweeps.drafts import check_written, write_text
 
     profiles = [fitting(each, asked) for each in applications]
     names = [it.name for it in profiles]
@@ -96,7 +100,14 @@ def show(
     if out is not None:
         require(out.absolute().parent.is_dir(), f"{out}: there is no such directory")
         kept = read_table(out) if out.exists() else {}
-    found = [*zip(profiles, (find(each, asked) for each in applications), strict=True)]
+    check_written({"--write": (write, ".toml")})
+    found = [*zip(profiles, (find(each, asked, jobs) for each in applications), strict=True)]
+    if launcher.rank() > 0:
+        return
+    for each, it in zip(applications, profiles, strict=True) if write is not None else ():
+        assert write is not None
+        path = beside(write, it.name) if len(profiles) > 1 else write
+        write_text(path, draft_of(each, asked).text)
     if out is not None:
         write_table(out, kept | {it.name: known for it, known in found})
     if as_json:

@@ -296,12 +296,16 @@ def toml(value: Any) -> str:
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, dict):
-        inner = ", ".join(f"{key if BARE.fullmatch(key) else quoted(key)} = {toml(each)}"
-                          for key, each in value.items())  # fmt: skip
+        inner = ", ".join(f"{key_text(key)} = {toml(each)}" for key, each in value.items())
         return f"{{ {inner} }}" if inner else "{}"
     if isinstance(value, list):
         return f"[{', '.join(map(toml, value))}]"
     return str(value)
+
+
+def key_text(key: str) -> str:
+    """Returns a key as TOML, which has quotes only where it needs them."""
+    return key if BARE.fullmatch(key) else quoted(key)
 
 
 def number_of(label: str) -> float | int | str:

@@ -19,7 +19,7 @@ from odonata.results.market_memory import Traded
 from odonata.results.measured import traded
 from odonata.results.run import open as open_run
 from odonata.study.filling import fill
-from odonata.sweeps.axes import SEED, Axis, Value, toml
+from odonata.sweeps.axes import SEED, Axis, Value, key_text, toml
 from odonata.sweeps.outcomes import SweepOutcome, outcome_of
 from odonata.sweeps.plan import Plan, Point, planned
 from odonata.sweeps.study import Sweep
@@ -49,7 +49,7 @@ class Draft:
         own = {"seeds": len(self.seeds)} if len(self.seeds) > 1 else {}
         keys = {axis.name: [from_shell(_value(value)) for value in axis.values]
                 for axis in self.axes if not axis.labelled}  # fmt: skip
-        labelled = {f"sweep.{axis.name}": {value.label: dict(map(_change, value.changes))
+        labelled = {f"sweep.{axis.name}": {key_text(value.label): dict(map(_change, value.changes))
                                            for value in axis.values}
                     for axis in self.axes if axis.labelled}  # fmt: skip
         return self.experiment + text_of_sections({"sweep": own | keys, **labelled})
