@@ -72,7 +72,7 @@ def show(
     if write is not None and launcher.rank() == 0:
         write_text(write, draft.text)
     runs = measured(draft, jobs)
-    if not runs:
+    if launcher.rank() > 0:
         return
     found: dict[str, dict[str, list[float]]] = {}
     for canary in CANARIES:

@@ -127,9 +127,9 @@ def regulate(
         return
     for name, (made, one) in policies.items():
         print_table(*tables(found[name], made, one), *[""] * several, highlight=False)
-    for path in (write, csv, plot, out):
-        if path is not None:
-            print(f"written to {path}")
+    for written in (write, csv, plot, out):
+        if written is not None:
+            print(f"written to {written}")
 
 
 def check_market(made: JobExperiment) -> None:

@@ -169,7 +169,6 @@ class Asked:
         is wrong with it, before anything runs."""
         from odonata.experiment.experiment import JobExperiment
         from odonata.experiment.reading import parse
-
         from odonata.sweeps.drafts import text_of_sections
 
         self.check()

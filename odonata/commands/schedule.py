@@ -386,8 +386,11 @@ def show(columns: Sequence[Column], found: Swept, by: Sequence[str] = ()) -> Non
     for line in (Text(heading, "bold"), *(Text(line, "dim") for line in about)):
         console.print(line, soft_wrap=True)
     texts = [texts_of(column, found) for column in columns]
-    widest = max(12, *(len(one.label) for one in columns),
-                 *(len(text) for parts in texts for rows in parts for text in rows.values()))
+    widest = max(
+        12,
+        *(len(one.label) for one in columns),
+        *(len(text) for parts in texts for rows in parts for text in rows.values()),
+    )
     each = max(1, (console.width - NAMES_WIDTH) // (widest + 2))
     for at in range(0, len(columns), each):
         console.print()

@@ -141,8 +141,8 @@ def draft_of(
         trace["file"] = str(Path(source.file).absolute())
     placed: dict[str, Any] = {}
     if machine is not None:
-        placed = {"preset": preset_of(machine)} if is_preset(machine) else {
-            key.name: from_shell(key.write(key.of(machine))) for key in of("machine")[1:]}  # fmt: skip
+        placed = {key.name: from_shell(key.write(key.of(machine))) for key in of("machine")[1:]}
+        placed = {"preset": preset_of(machine)} if is_preset(machine) else placed
     sections: dict[str, dict[str, Any]] = {
         "": {"name": "schedule", "fidelity": "job",
              "plugins": [str(path.resolve()) for path in plugins] or None},

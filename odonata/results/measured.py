@@ -77,7 +77,11 @@ class Measured:
     @classmethod
     def of_traded(cls, made: JobExperiment, found: Traded) -> Measured:
         """Returns what a run of jobs that was simulated in memory has."""
-        it, watts, model = cls(made, schedule=found.schedule, market=found.market), found.power, made.model()
+        it, watts, model = (
+            cls(made, schedule=found.schedule, market=found.market),
+            found.power,
+            made.model(),
+        )
         if watts is None:
             return it
         price, carbon = (model.steps(name) for name in ("price", "carbon"))

@@ -23,8 +23,8 @@ from odonata.experiment.reading import load
 from odonata.figures import comparison
 from odonata.results.facts import jobs_per_second, simulated_facts
 from odonata.results.run import open as open_run
-from odonata.traces.reading import read
 from odonata.sweeps.kept import sweep
+from odonata.traces.reading import read
 from odonata.traces.source import Source
 from pdes.errors import Fault, Refused
 from policies.scheduling import SCHEDULINGS

@@ -11,9 +11,9 @@ import pytest
 
 from odonata.cluster.simulation import simulate
 from odonata.experiment.reading import parse
+from odonata.results.measured import traded as simulated
 from odonata.results.power_measures import power_measures
 from odonata.results.regulated import WITHOUT, OneRun, Regulated, one_run, part_of
-from odonata.results.measured import traded as simulated
 
 HOUR_S, IDLE_W = 3600.0, 169.0
 TEXT = """

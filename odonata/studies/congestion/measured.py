@@ -4,7 +4,7 @@ and with what congests the network."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from odonata.experiment.experiment import Experiment
@@ -31,7 +31,7 @@ class Measured(SweepOutcome):
     """What came of the first job of a run."""
 
     run_time_s: float = 0.0
-    operations: Mapping[str, float] | None = None
+    operations: Mapping[str, float] = field(default_factory=dict)
     """The part of its tasks' time in each kind of MPI operation (`operation_of`)."""
     stall_to_flit: float = 0.0
 
@@ -81,12 +81,10 @@ def _of_canary(name: str) -> Value:
 
 
 def measured(draft: Draft, jobs: int) -> dict[tuple[str, ...], Measured]:
-    """Returns what was measured at each combination; nothing on all ranks but the first."""
+    """Returns what was measured at each combination."""
     plan = draft.plan()
-    ran_, store = fill(Measuring(plan), plan, None, jobs)
-    if ran_.failures:
-        raise Fault(ran_.failures[0])
-    if world().rank > 0:
-        return {}
-    found: Mapping[str, Any] = store.outcomes
+    done, store = fill(Measuring(plan), plan, None, jobs)
+    if done.failures:
+        raise Fault(done.failures[0])
+    found: Mapping[str, Any] = world().everyone(store.outcomes)[0]
     return {point.labels: found[point.key] for point in plan.points}

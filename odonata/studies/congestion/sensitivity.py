@@ -75,22 +75,26 @@ def draft_of(application: str, asked: SensitivityTest) -> Draft:
     found = fitting(application, asked)
     nodes, tasks = asked.nodes_of(found), found.tasks_per_node or 2
     how = ("IV", asked.congestor) if asked.slowdown else ("I", NONE)
-    points = {f"{shift}": Point(application, how[0], shift, how[1], nodes=nodes, tasks=tasks,
-                                machine=asked.machine) for shift in range(asked.repetitions)}
+    points = {
+        f"{shift}": Point(
+            application, how[0], shift, how[1], nodes=nodes, tasks=tasks, machine=asked.machine
+        )
+        for shift in range(asked.repetitions)
+    }
     return measured.draft_of("odonata profile", "shift", points, asked.slowdown)
 
 
 def find(application: str, asked: SensitivityTest, jobs: int = 1) -> Known:
-    """Simulate an application. Returns what was found, by medians; nothing is known on all ranks
-    but the first."""
+    """Simulate an application. Returns what was found, by medians."""
     found = fitting(application, asked)
     runs = measured.measured(draft_of(application, asked), jobs)
     if not asked.slowdown:
-        parts = {kind: round(median(run.operations[kind] for run in runs.values()), 4)
-                 for kind in OPERATIONS if all(kind in run.operations for run in runs.values())}
-        why = reasons(parts, asked.limits)
-        return Known(bool(why), "rule", "; ".join(why), None, asked.nodes_of(found), asked.machine,
-                     tuple(parts.items()))  # fmt: skip
+        every = [run.operations for run in runs.values()]
+        parts = {kind: round(median(it[kind] for it in every), 4) for kind in OPERATIONS
+                 if all(kind in it for it in every)}  # fmt: skip
+        reached = reasons(parts, asked.limits)
+        return Known(bool(reached), "rule", "; ".join(reached), None, asked.nodes_of(found),
+                     asked.machine, tuple(parts.items()))  # fmt: skip
     quiet, loud = (median(run.run_time_s for labels, run in runs.items() if labels[1] == which)
                    for which in (measured.ALONE, measured.CONGESTED))  # fmt: skip
     factor = round(loud / quiet, 3)
