@@ -196,7 +196,7 @@ class Jobs:
         self.spent: list[list[int]] = []
         for number, job in enumerate(self.load.jobs):
             tasks = job.nodes * self.load.tasks_per_node
-            own = self.load.numbers[number] if self.load.numbers else number
+            own = self.load.number_of(number)
             phases = phases_of(job, tasks, self.seed, own, len(self.spent))
             self.phases.append(phases)
             self.spent += [[0, 0, 0, 0] for _ in job.parts]

@@ -57,7 +57,8 @@ class Draft:
     def plan(self, tolerant: bool = False) -> Plan:
         """Returns the plan of the sweep. Refused with what is wrong."""
         seeds = Axis(SEED, tuple(Value(str(it), (f"{SEED}={it}",)) for it in self.seeds))
-        return planned(Path(self.where), axes=[seeds], text=self.text, tolerant=tolerant)
+        return planned(Path(self.where), axes=[*self.axes, seeds], text=self.experiment,
+                       tolerant=tolerant)  # fmt: skip
 
 
 def _value(value: Value) -> str:

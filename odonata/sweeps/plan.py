@@ -12,6 +12,7 @@ import itertools
 import json
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -30,7 +31,8 @@ MOST_PROBLEMS = 20
 INDIFFERENT = ("name", "about", "plugins", "run.protocol", "run.checkpoint_every",
                "run.dedicated_scheduler")  # fmt: skip
 """Keys that do not decide an outcome; nor do those of [metrics]."""
-YOUNGER = ("trace.warmup", "trace.cooldown")
+YOUNGER = ("trace.warmup", "trace.cooldown", "jobs.number")
+INDEX = re.compile(r"\[\d+\]")
 """Keys that decide one only where they are given: sweeps that were begun without them go on."""
 
 
@@ -239,13 +241,21 @@ def identities(made: AnyExperiment, seeds: Sequence[int]) -> Iterator[str]:
     """Returns a digest of all that decides the outcome of an experiment, for each seed."""
     said = {path: value for path, value in made.written().items()
             if path not in (*INDIFFERENT, SEED) and not path.startswith("metrics.")
-            and (path not in YOUNGER or value.strip('"') != BY_PATH[path].default)
-            }  # fmt: skip
+            and not _is_younger(path, value)}  # fmt: skip
     files = {path: content_of(value.strip('"')) for path, value in said.items()
              if value.startswith('"/')}  # fmt: skip
     text = json.dumps([sorted(said.items()), sorted(files.items()), made.model().plugins()])
     for seed in seeds:
         yield hashlib.sha256(f"{text} {seed}".encode()).hexdigest()[:20]
+
+
+def _is_younger(path: str, value: str) -> bool:
+    """Tells whether a key is one of YOUNGER, and has its default."""
+    path = INDEX.sub("", path)
+    if path not in YOUNGER:
+        return False
+    key = BY_PATH[path]
+    return value.strip('"') in (key.default, key.none)
 
 
 def content_of(path: str) -> str:
