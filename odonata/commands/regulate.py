@@ -110,7 +110,7 @@ def regulate(
     if write is not None and launcher.rank() == 0:
         write_text(write, draft.text)
     found = simulated(draft, jobs, out, overwrite)
-    if found is None:
+    if not found:
         return
     several = len(policies) > 1
     if csv is not None:
@@ -168,38 +168,29 @@ def for_what(made: JobExperiment, asked: Asked) -> dict[str, Any]:
             }  # fmt: skip
 
 
-def simulated(
-    draft: Draft, jobs: int, out: Path | None, overwrite: bool
-) -> dict[str, Regulated] | None:
+def simulated(draft: Draft, jobs: int, out: Path | None, overwrite: bool) -> dict[str, Regulated]:
     """Returns the runs by their policies; those of `-o` are kept, each in a directory of its seed.
-    None on all ranks but the first."""
+    Nothing on all ranks but the first."""
     from odonata.commands.regulate_asked import APART
     from odonata.results.regulated import Regulated, one_run, part_of
     from odonata.sweeps.drafts import Kept, whole_runs
     from pdes.transport import together, world
 
     plan = together(world(), draft.plan)
-    points = {(point.labels[0], point.seed): point for point in plan.points}
-    policies = [label for label in plan.axes[0].labels if label != APART]
     kept = None
     if out is not None:
-        names = {point.key: f"seed-{seed:04d}" if len(policies) == 1 else
-                 f"{beside(Path(), policy).name[1:]}-seed-{seed:04d}"
-                 for (policy, seed), point in points.items() if policy != APART}  # fmt: skip
+        several = len(plan.axes[0].labels) > 2
+        names = {point.key: f"{point.labels[0]}-" * several + f"seed-{point.seed:04d}"
+                 for point in plan.points if point.labels[0] != APART}  # fmt: skip
         kept = Kept(out, EXPERIMENT, names, overwrite)
     runs = whole_runs(draft, plan, part_of, jobs, kept)
-    if runs is None:
-        return None
-    for point in plan.points:
-        if why := runs[point.key].failed:
-            raise Fault(f"seed {point.seed}: {why}")
-    found = {}
-    for policy in policies:
-        beside_it = [(seed, runs[points[policy, seed].key], runs[points[APART, seed].key])
-                     for seed in plan.seeds]  # fmt: skip
-        found[policy] = Regulated([one_run(seed, run.digest, run.derived, without.derived)
-                                   for seed, run, without in beside_it])  # fmt: skip
-    return found
+    for run in (run for each in runs.values() for run in each):
+        if run.failed:
+            raise Fault(f"seed {run.seed}: {run.failed}")
+    without = runs.pop((APART,), [])
+    return {policy: Regulated([one_run(run.seed, run.digest, run.derived, apart.derived)
+                               for run, apart in zip(each, without, strict=True)])
+            for (policy,), each in runs.items()}  # fmt: skip
 
 
 # -- for programs

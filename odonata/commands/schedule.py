@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,6 @@ from odonata.commands.schedule_asked import (
     PARTS,
     WHERE,
     draft_of,
-    labels_of,
     machine_of,
     part_of,
     power_keys,
@@ -32,12 +30,10 @@ from odonata.experiment.units import show_count, show_duration, time_us
 from pdes.errors import Fault, Refused
 
 if TYPE_CHECKING:
-    from odonata.cluster.model import Cluster
     from odonata.experiment.experiment import JobExperiment
     from odonata.results.market_memory import Traded
     from odonata.sweeps.drafts import Draft, WholeRun
     from odonata.sweeps.plan import Plan, Point
-    from odonata.sweeps.table import Swept
     from odonata.traces.trace import Trace
 
 DURATION = Quantity("TIME", time_us)
@@ -121,17 +117,11 @@ class Column:
     """What was asked for with one combination of policies: its runs, one for each seed."""
 
     label: str
-    points: Sequence[Point]
+    experiment: JobExperiment
+    """That of the first seed."""
     runs: Sequence[WholeRun]
     reading: float
     """Seconds to read the trace, or to make it."""
-
-    @cached_property
-    def model(self) -> Cluster:
-        """Returns the machine of the first seed."""
-        found: Any = self.points[0].experiment()
-        model: Cluster = found.model()
-        return model
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -139,29 +129,30 @@ class Column:
         return self.runs[0].facts
 
     @property
+    def trace(self) -> Trace:
+        return self.experiment.model().trace
+
+    @property
     def named(self) -> Iterator[tuple[str, Traded]]:
         """Yields its runs with the words that tell each from all others."""
-        for point, run in zip(self.points, self.runs, strict=True):
-            several_seeds = f", seed {point.seed}" if len(self.points) > 1 else ""
-            yield self.label + several_seeds, run.derived
+        for run in self.runs:
+            yield self.label + f", seed {run.seed}" * (len(self.runs) > 1), run.derived
 
     def told(self) -> Iterator[dict[str, Any]]:
-        """Yields its runs for JSON."""
-        for point, run in zip(self.points, self.runs, strict=True):
+        """Yields its runs for JSON; of the engine's account only a part."""
+        from odonata.sweeps.outcomes import OF_THE_HOST
+
+        untold = (*OF_ENGINE, *OF_THE_HOST, "model", "time_ps", "name", "out")
+        for run in self.runs:
+            found = {name: value for name, value in run.facts.items() if name not in untold}
             known = {name: run.facts[name] for name in OF_ENGINE}
-            facts = {name: value for name, value in run.facts.items()
-                     if name not in (*UNTOLD, *OF_ENGINE)}  # fmt: skip
-            seed = {"seed": point.seed} if len(self.points) > 1 else {}
-            yield facts | {"label": self.label} | seed | {
-                "seconds": run.seconds + self.reading, "read_seconds": self.reading, **known,
-            }  # fmt: skip
+            found |= {"label": self.label} | ({"seed": run.seed} if len(self.runs) > 1 else {})
+            seconds = {"seconds": run.seconds + self.reading, "read_seconds": self.reading}
+            yield found | seconds | known
 
 
 OF_ENGINE = ("compile_seconds", "wall_seconds", "jobs_per_second", "events", "digest")
-UNTOLD = ("model", "ranks", "protocol", "completed", "resumed_ps", "time_ps", "events_per_second",
-          "build_seconds", "seconds", "kinds", "rounds", "peak_pending", "max_rss_mb", "checkpoint",
-          "mpi", "name", "out")  # fmt: skip
-"""Facts of the engine, and those of them that are not told."""
+"""What is told of the engine's account, in this order."""
 
 
 def schedule(
@@ -174,7 +165,7 @@ def schedule(
     workers: int | None, plot: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Run all that was asked for, and print and draw it."""
-    from odonata.sweeps.drafts import check_written
+    from odonata.sweeps.drafts import Kept, check_written, whole_runs, write_text
     from odonata.traces.source import Source
     from pdes.transport import world
 
@@ -202,31 +193,40 @@ def schedule(
     draft = draft_of(source, dragonfly, policies, given, range(seed, seed + seeds), plugins)
     reading = read_seconds(source, dragonfly, seed)
     plan = planned(draft)
-    columns, failed = simulated(draft, plan, [*labels_of([*policies.values()])], reading, workers,
-                                any((csv, swf, plot)), out, overwrite)  # fmt: skip
+    kept = None
+    if out is not None:
+        names = {point.key: directory_of(point, plan) for point in plan.points}
+        kept = Kept(out, EXPERIMENT, names, overwrite)
+    drawn = whole if any((csv, swf, plot)) else None
+    runs = whole_runs(draft, plan, drawn, workers or enough(plan), kept)
     if world().rank > 0:
         return
+    columns, failed = [], {which: Refused(in_words(why)) for which, why in plan.refused.items()}
+    for which, found in runs.items():
+        bad = [run.failed for run in found if run.failed]
+        if bad:
+            failed[which] = Fault(bad[0])
+            continue
+        made: Any = next(it for it in plan.points if it.labels == which).experiment()
+        columns.append(Column(label_of(which, made), made, found, reading))
     if not columns:
         raise next(iter(failed.values()))
     if not all(run.facts["measured_jobs"] for column in columns for run in column.runs):
-        read = columns[0].model.trace
+        read = columns[0].trace
         raise Refused(f"--warmup, --cooldown: none of {len(read):,} jobs is left to be measured; "
                       f"they are submitted within {show_duration(read.span_us / 1e6)}")  # fmt: skip
     write_files(columns, csv, swf, plot)
     if write is not None:
-        from odonata.sweeps.drafts import write_text
-
         write_text(write, draft.text)
-    found = swept(plan, columns)
     if as_json:
-        tell(columns, found)
+        tell(columns, plan)
     else:
-        show(columns, found, by)
+        show(columns, by)
         for path in (write, out):
             if path is not None:
                 print(f"written to {path}")
-    for name, why in failed.items():  # when all others have been told
-        raise type(why)(f"{name}: {why}")
+    for labels, why in failed.items():  # when all others have been told
+        raise type(why)(f"{', '.join(labels)}: {why}")
 
 
 def read_seconds(source: Any, machine: Any, seed: int) -> float:
@@ -246,63 +246,36 @@ def planned(draft: Draft) -> Plan:
     from pdes.transport import together, world
 
     try:
-        return together(world(), lambda: draft.plan(tolerant=True))
+        plan = together(world(), lambda: draft.plan(tolerant=True))
     except Refused as refusal:
-        lines = dict.fromkeys(map(in_words, str(refusal).splitlines()))
-        raise Refused(next(iter(lines))) from None
+        raise Refused(in_words(str(refusal))) from None
+    size, count = world().size, len(plan.points)
+    if size > count and world().rank == 0:
+        print(f"odonata: {count} run{'s' * (count > 1)} on {size} ranks: a run is not divided, so "
+              "the others have nothing to do", file=sys.stderr)  # fmt: skip
+    return plan
 
 
-def in_words(line: str) -> str:
-    """Returns a problem of the experiment for who has not written it."""
-    return OF_TRACE.sub("", line).removeprefix(f"{WHERE}: ")
+def in_words(problems: str) -> str:
+    """Returns the first problem of the experiment for who has not written it."""
+    return OF_TRACE.sub("", problems.splitlines()[0]).removeprefix(f"{WHERE}: ")
 
 
-def simulated(
-    draft: Draft, plan: Plan, labels: Sequence[str], reading: float, workers: int | None,
-    drawn: bool, out: Path | None, overwrite: bool,
-) -> tuple[list[Column], dict[str, Fault | Refused]]:  # fmt: skip
-    """Returns the columns that could be run, and why others could not, by their labels."""
-    from odonata.sweeps.drafts import Kept, whole_runs
-    from pdes.transport import world
-
-    size, points = world().size, plan.points
-    if size > len(points) and world().rank == 0:
-        print(f"odonata: {len(points)} run{'s' * (len(points) > 1)} on {size} ranks: a "
-              "run is not divided, so the others have nothing to do", file=sys.stderr)  # fmt: skip
-    made: Any = points[0].experiment()
-    if workers is None:
-        workers = cores() if len(made.model().trace) * len(points) >= MANY else 1
-    combinations = dict.fromkeys(point.labels for point in points)
-    called = dict(zip(combinations_of(plan), labels, strict=True))
-    kept = None
-    if out is not None:
-        names = {point.key: directory_of(called[point.labels], point, plan) for point in points}
-        kept = Kept(out, EXPERIMENT, names, overwrite)
-    runs = whole_runs(draft, plan, whole if drawn else None, workers, kept)
-    failed: dict[str, Fault | Refused] = {
-        called[which]: Refused(in_words(why.splitlines()[0])) for which, why in plan.refused.items()
-    }
-    columns = []
-    for which in combinations if runs is not None else ():
-        own = [point for point in points if point.labels == which]
-        found = [runs[point.key] for point in own]  # type: ignore[index]
-        bad = next((it.failed for it in found if it.failed), "")
-        if bad:
-            failed[called[which]] = Fault(bad)
-        else:
-            columns.append(Column(called[which], own, found, reading))
-    return columns, {name: failed[name] for name in labels if name in failed}
+def enough(plan: Plan) -> int:
+    """Returns on how many processes it is worth while to simulate."""
+    made: Any = plan.points[0].experiment()
+    return cores() if len(made.model().trace) * len(plan.points) >= MANY else 1
 
 
-def combinations_of(plan: Plan) -> list[tuple[str, ...]]:
-    import itertools
+def label_of(labels: Sequence[str], made: JobExperiment) -> str:
+    """Returns the words that tell a combination of policies from the others."""
+    return ", ".join(labels) or made.scheduler.order
 
-    return [*itertools.product(*(axis.labels for axis in plan.axes))]
 
-
-def directory_of(label: str, point: Point, plan: Plan) -> str:
+def directory_of(point: Point, plan: Plan) -> str:
     """Returns the name of the directory of a run that is kept."""
-    name = "-".join(re.findall(r"[\w.+-]+", label))
+    made: Any = point.experiment()
+    name = "-".join(re.findall(r"[\w.+-]+", label_of(point.labels, made)))
     return f"{name}-seed-{point.seed:04d}" if len(plan.seeds) > 1 else name
 
 
@@ -311,27 +284,20 @@ def whole(made: JobExperiment, found: Traded) -> Traded:
     return found
 
 
-def swept(plan: Plan, columns: Sequence[Column]) -> Swept:
-    """Returns the means of all columns and their intervals."""
-    from odonata.sweeps.table import Swept
-
-    keys = tuple(point.key for column in columns for point in column.points)
-    outcomes = {point.key: run for column in columns
-                for point, run in zip(column.points, column.runs, strict=True)}  # fmt: skip
-    return Swept({"policies": tuple(column.label for column in columns)}, plan.seeds, keys,
-                 outcomes, seeded=plan.seeded)  # fmt: skip
-
-
 # -- what a user reads
 
 
-def tell(columns: Sequence[Column], found: Swept) -> None:
+def tell(columns: Sequence[Column], plan: Plan) -> None:
     """Print all that is known of the runs, for programs; of several seeds also the means."""
     from odonata.commands.sweep import facts as means
+    from odonata.sweeps.table import Swept
 
     runs = [one for column in columns for one in column.told()]
     more = {}
-    if len(found.seeds) > 1:
+    if len(plan.seeds) > 1:
+        outcomes = {f"{column.label} {run.seed}": run for column in columns for run in column.runs}
+        found = Swept({"policies": tuple(column.label for column in columns)}, plan.seeds,
+                      tuple(outcomes), outcomes)  # fmt: skip
         more = {"results": means(found, found.figures, None, Path(), ())["results"]}
     print_json(runs[0] if len(runs) == 1 else {"runs": runs, **more})
 
@@ -365,27 +331,28 @@ def write_files(
     from odonata.figures.schedule import write_overview
 
     ((_, column, run),) = runs
-    price, carbon = (column.model.steps(name) for name in ("price", "carbon"))
+    price, carbon = (column.experiment.model().steps(name) for name in ("price", "carbon"))
     write_overview(run.schedule, plot, Watts.of(run.schedule, run.power, price, carbon))
 
 
-def show(columns: Sequence[Column], found: Swept, by: Sequence[str] = ()) -> None:
+def show(columns: Sequence[Column], by: Sequence[str] = ()) -> None:
     """Print the trace, and tables of so many columns as the terminal is wide for."""
     from rich.text import Text
 
+    from odonata.results.statistics import CONFIDENCE
     from odonata.results.summary_rows import account_of
-    from odonata.sweeps.words import notes
 
     console = plain_console(highlight=False)
     if not console.is_terminal:  # a file or a pipe is as wide as it must be
         console.width = 100_000
-    model = columns[0].model
+    model, seeds = columns[0].experiment.model(), len(columns[0].runs)
     heading, *about = account_of(read_by_all(columns), model.nodes, model.machine, model.overrun)
     about += [*differences(columns), *left_out_words(columns[0])]
-    about += notes(found, None)[:1] if len(found.seeds) > 1 else []
+    about += [f"± is half of the {CONFIDENCE:.0%} confidence interval of the mean over {seeds} "
+              "seeds (Student's t)."] * (seeds > 1)  # fmt: skip
     for line in (Text(heading, "bold"), *(Text(line, "dim") for line in about)):
         console.print(line, soft_wrap=True)
-    texts = [texts_of(column, found) for column in columns]
+    texts = [texts_of(column) for column in columns]
     widest = max(
         12,
         *(len(one.label) for one in columns),
@@ -424,14 +391,14 @@ def read_by_all(columns: Sequence[Column]) -> Trace:
     """Returns the trace of the run with the most jobs, with the account that all runs share."""
     from odonata.traces.trace import Account
 
-    accounts = [one.model.trace.account for one in columns]
+    accounts = [one.trace.account for one in columns]
 
     def shared(name: str) -> dict[str, int]:
         return {reason: count for reason, count in getattr(accounts[0], name).items()
                 if all(getattr(it, name).get(reason) == count for it in accounts)}  # fmt: skip
 
     account = Account(accounts[0].records, *map(shared, ("dropped", "repaired", "noted")))
-    return replace(max((one.model.trace for one in columns), key=len), account=account)
+    return replace(max((one.trace for one in columns), key=len), account=account)
 
 
 def differences(columns: Sequence[Column]) -> list[str]:
@@ -439,11 +406,11 @@ def differences(columns: Sequence[Column]) -> list[str]:
     the same jobs, that is said."""
     shared, found = {*read_by_all(columns).account.lines()}, dict[str, list[str]]()
     for one in columns:
-        for line in one.model.trace.account.lines():
+        for line in one.trace.account.lines():
             if line not in shared:
                 found.setdefault(line, []).append(one.label)
     lines = [f"{', '.join(labels)}: {line}" for line, labels in found.items()]
-    if len({len(one.model.trace) for one in columns}) > 1:
+    if len({len(one.trace) for one in columns}) > 1:
         lines.append("Not all columns are of the same jobs: those that drop some are not to be "
                      "compared with the others.")  # fmt: skip
     return lines
@@ -453,7 +420,7 @@ NAMES_WIDTH = 26
 """Letters that the names of measures take."""
 
 
-def texts_of(column: Column, found: Swept) -> list[dict[str, str]]:
+def texts_of(column: Column) -> list[dict[str, str]]:
     """Returns the texts of the figures of a column by their names, in three parts: of one run, or
     means with half of their intervals."""
     from odonata.results.statistics import interval
@@ -465,7 +432,7 @@ def texts_of(column: Column, found: Swept) -> list[dict[str, str]]:
     for name in facts[0]:
         values = [one[name] for one in facts]
         if all(isinstance(value, int | float) for value in values):
-            made = interval(values, found.confidence, found.method)
+            made = interval(values)
             means[name], halves[name] = made.mean, made.half
     both = zip(rows_of(means), rows_of(halves), strict=True)
     return [{name: text if text == "-" else f"{text} ± {half[name]}" for name, text in mean.items()}

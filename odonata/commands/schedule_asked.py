@@ -3,7 +3,7 @@ machine, with its power."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -71,17 +71,7 @@ def several(text: str, kind: str, option: str) -> list[Named]:
         pairs = (part.partition("=") for part in given)
         raw = {key.strip(): from_shell(value.strip()) for key, _, value in pairs}
         found.append(Named(name, tuple(ticks.items()), raw))
-    return found
-
-
-def labels_of(axes: Sequence[Sequence[Named]]) -> Iterator[str]:
-    """Yields the words that tell each combination of policies from the others."""
-    import itertools
-
-    varied = [len({str(named) for named in axis}) > 1 for axis in axes]
-    for one in itertools.product(*axes):
-        names = [str(named) for named, tells in zip(one, varied, strict=True) if tells]
-        yield ", ".join(names) or str(one[0])
+    return [*{str(named): named for named in found}.values()]
 
 
 def power_keys(names: str | None, cap: str | None, changes: Sequence[str]) -> dict[str, Any]:
@@ -131,7 +121,7 @@ def draft_of(
     """Returns the sweep that was asked for: `policies` are the axes, by their keys."""
     from odonata.experiment.experiment import is_preset, of, preset_of
     from odonata.experiment.values import from_shell
-    from odonata.sweeps.axes import Axis, Value, label_of, toml
+    from odonata.sweeps.axes import Axis, Value, toml
     from odonata.sweeps.drafts import Draft, text_of_sections
     from odonata.traces.source import Source
 
@@ -155,7 +145,7 @@ def draft_of(
         section, _, key = path.partition(".")
         sections[section][key] = named[0].as_key
         if len(named) > 1:
-            axes.append(Axis(path, tuple(Value(label_of(it.as_key), (f"{path}={toml(it.as_key)}",))
+            axes.append(Axis(path, tuple(Value(str(it), (f"{path}={toml(it.as_key)}",))
                                          for it in named)))  # fmt: skip
     return Draft(WHERE, text_of_sections(sections), axes, seeds)
 

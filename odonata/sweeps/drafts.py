@@ -121,6 +121,7 @@ it."""
 class WholeRun(SweepOutcome):
     """A run of jobs with all its facts, and what a command has derived from it."""
 
+    seed: int = 0
     facts: Mapping[str, Any] = field(default_factory=dict)
     derived: Any = None
     seconds: float = 0.0
@@ -162,7 +163,7 @@ class WholeRuns(Sweep):
                         line.close()
                 return self._whole(made, found, traded_facts(made, found), began)
             except (Fault, Refused) as error:
-                return WholeRun(failed=str(error))
+                return WholeRun(failed=str(error), seed=case.seed)
 
     def _kept(self, case: Point, made: JobExperiment, kept: Kept) -> WholeRun:
         """Returns a run that is kept in a directory."""
@@ -184,14 +185,17 @@ class WholeRuns(Sweep):
         figures = asdict(outcome_of(facts))
         derived = None if self.derive is None else self.derive(made, found)
         seconds = time.perf_counter() - began - found.result.compile_seconds
-        return WholeRun(**figures, facts=facts, derived=derived, seconds=seconds)
+        return WholeRun(
+            **figures, seed=made.run.seed, facts=facts, derived=derived, seconds=seconds
+        )
 
 
 def whole_runs(
     draft: Draft, plan: Plan, derive: Derive | None, jobs: int = 1, kept: Kept | None = None
-) -> Mapping[str, WholeRun] | None:
-    """Returns the runs of a plan by the keys of its points; None on all ranks but the first. Those
-    that are kept are done one after the other, and in this process, as few are."""
+) -> dict[tuple[str, ...], list[WholeRun]]:
+    """Returns the runs of a plan by the labels of its combinations, seed by seed; nothing on all
+    ranks but the first. Those that are kept are done one after the other, and in this process, as
+    few are."""
     if kept is not None:
         kept.directory.mkdir(parents=True, exist_ok=True)
         write_text(kept.directory / kept.file, draft.text)
@@ -199,4 +203,8 @@ def whole_runs(
     ran, store = fill(WholeRuns(plan, derive=derive, kept=kept), plan, None, 1 if here else jobs)
     if ran.failures:
         raise Fault(ran.failures[0])
-    return store.outcomes if world().rank == 0 else None  # type: ignore[return-value]
+    found: dict[tuple[str, ...], list[WholeRun]] = {}
+    outcomes: Mapping[str, Any] = store.outcomes
+    for point in plan.points if world().rank == 0 else ():
+        found.setdefault(point.labels, []).append(outcomes[point.key])
+    return found
