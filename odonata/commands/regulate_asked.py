@@ -371,6 +371,7 @@ def usual_nodes(workload: str, types: str | None = None) -> int:
 
 def named(text: str, kind: str, option: str) -> dict[str, Any]:
     """Read 'energy-qare:limit=0.2'; a further parameter follows another colon."""
+    from odonata.experiment.values import from_shell
     from policies.register import REGISTERS
 
     name, *given = (word.strip() for word in text.split(":"))
@@ -382,7 +383,7 @@ def named(text: str, kind: str, option: str) -> dict[str, Any]:
         key, equals, value = (part.strip() for part in word.partition("="))
         if not (key and equals):
             raise Refused(f"{option} {text}: a name and a value after a colon, as limit=0.2")
-        found[key] = _value(value)
+        found[key] = from_shell(value)
     return found
 
 
@@ -391,15 +392,6 @@ def followers() -> list[str]:
     from policies.power import POWERS
 
     return [name for name in POWERS if getattr(POWERS[name].build, "regulate", None)]
-
-
-def _value(text: str) -> Any:
-    if text in ("true", "false"):
-        return text == "true"
-    try:
-        return float(text) if any(mark in text for mark in ".e") else int(text)
-    except ValueError:
-        return text
 
 
 INSTEAD = {"run.seed": "--seed", "run.duration": "--hours"}

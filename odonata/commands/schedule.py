@@ -193,9 +193,12 @@ def schedule(
     draft = draft_of(source, dragonfly, policies, given, range(seed, seed + seeds), plugins)
     reading = read_seconds(source, dragonfly, seed)
     plan = planned(draft)
+    usual = f"{policies['scheduler.order'][0]}"
+    labels = {point.labels: ", ".join(point.labels) or usual for point in plan.points}
     kept = None
     if out is not None:
-        names = {point.key: directory_of(point, plan) for point in plan.points}
+        names = {point.key: directory_of(labels[point.labels], point, plan)
+                 for point in plan.points}  # fmt: skip
         kept = Kept(out, EXPERIMENT, names, overwrite)
     drawn = whole if any((csv, swf, plot)) else None
     runs = whole_runs(draft, plan, drawn, workers or enough(plan), kept)
@@ -208,7 +211,7 @@ def schedule(
             failed[which] = Fault(bad[0])
             continue
         made: Any = next(it for it in plan.points if it.labels == which).experiment()
-        columns.append(Column(label_of(which, made), made, found, reading))
+        columns.append(Column(labels[which], made, found, reading))
     if not columns:
         raise next(iter(failed.values()))
     if not all(run.facts["measured_jobs"] for column in columns for run in column.runs):
@@ -225,8 +228,8 @@ def schedule(
         for path in (write, out):
             if path is not None:
                 print(f"written to {path}")
-    for labels, why in failed.items():  # when all others have been told
-        raise type(why)(f"{', '.join(labels)}: {why}")
+    for which, why in failed.items():  # when all others have been told
+        raise type(why)(f"{', '.join(which)}: {why}")
 
 
 def read_seconds(source: Any, machine: Any, seed: int) -> float:
@@ -267,15 +270,9 @@ def enough(plan: Plan) -> int:
     return cores() if len(made.model().trace) * len(plan.points) >= MANY else 1
 
 
-def label_of(labels: Sequence[str], made: JobExperiment) -> str:
-    """Returns the words that tell a combination of policies from the others."""
-    return ", ".join(labels) or made.scheduler.order
-
-
-def directory_of(point: Point, plan: Plan) -> str:
+def directory_of(label: str, point: Point, plan: Plan) -> str:
     """Returns the name of the directory of a run that is kept."""
-    made: Any = point.experiment()
-    name = "-".join(re.findall(r"[\w.+-]+", label_of(point.labels, made)))
+    name = "-".join(re.findall(r"[\w.+-]+", label))
     return f"{name}-seed-{point.seed:04d}" if len(plan.seeds) > 1 else name
 
 
