@@ -51,8 +51,8 @@ def show(
     write: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Measure the impact factors, and print them."""
+    from odonata.commands.measured import ALONE, CONGESTED, draft_of, measured
     from odonata.studies.congestion.gpcnet import CANARIES, LEAST_NODES
-    from odonata.studies.congestion.measured import ALONE, CONGESTED, draft_of, measured
     from odonata.studies.congestion.simulation import NONE, Point
     from odonata.sweeps.drafts import check_written, write_text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from odonata.agents.profile import Profile
     from odonata.experiment.sensitivity import Known
     from odonata.studies.congestion.sensitivity import SensitivityTest
+    from odonata.sweeps.drafts import Draft
 
     Found = list[tuple[Profile, Known]]
 
@@ -89,7 +91,7 @@ def show(
 ) -> None:  # fmt: skip
     """Measure applications, keep what was found, and print it."""
     from odonata.experiment.sensitivity import read_table, write_table
-    from odonata.studies.congestion.sensitivity import draft_of, find, fitting
+    from odonata.studies.congestion.sensitivity import fitting
     from odonata.sweeps.drafts import check_written, write_text
 
     profiles = [fitting(each, asked) for each in applications]
@@ -115,6 +117,50 @@ def show(
         return
     print_table(_table(found), highlight=False, least=100)
     print_table(_notes(asked), highlight=False)
+
+
+def draft_of(application: str, asked: SensitivityTest) -> Draft:
+    """Returns the sweep by which an application is measured: over the nodes that it has and, where
+    its slowdown is, with GPCNeT on the nodes between and without."""
+    from odonata.commands.measured import draft_of as draft_of_points
+    from odonata.studies.congestion.sensitivity import fitting
+    from odonata.studies.congestion.simulation import NONE, Point
+
+    found = fitting(application, asked)
+    nodes, tasks = asked.nodes_of(found), found.tasks_per_node or 2
+    how = ("IV", asked.congestor) if asked.slowdown else ("I", NONE)
+    points = {
+        f"{shift}": Point(
+            application, how[0], shift, how[1], nodes=nodes, tasks=tasks, machine=asked.machine
+        )
+        for shift in range(asked.repetitions)
+    }
+    return draft_of_points("odonata profile", "shift", points, asked.slowdown)
+
+
+def find(application: str, asked: SensitivityTest, jobs: int = 1) -> Known:
+    """Simulate an application. Returns what was found, by medians."""
+    from odonata.commands.measured import ALONE, CONGESTED, measured
+    from odonata.experiment.profiles import OPERATIONS
+    from odonata.experiment.sensitivity import Known, reasons
+    from odonata.studies.congestion.sensitivity import fitting
+
+    found = fitting(application, asked)
+    runs = measured(draft_of(application, asked), jobs)
+    if not asked.slowdown:
+        every = [run.operations for run in runs.values()]
+        parts = {kind: round(median(it[kind] for it in every), 4) for kind in OPERATIONS
+                 if all(kind in it for it in every)}  # fmt: skip
+        reached = reasons(parts, asked.limits)
+        return Known(bool(reached), "rule", "; ".join(reached), None, asked.nodes_of(found),
+                     asked.machine, tuple(parts.items()))  # fmt: skip
+    quiet, loud = (median(run.run_time_s for labels, run in runs.items() if labels[1] == which)
+                   for which in (ALONE, CONGESTED))  # fmt: skip
+    factor = round(loud / quiet, 3)
+    limit = asked.limits.slower
+    why = f"{factor:.2f} times as long beside {asked.congestor} > {limit:g}"
+    return Known(factor > limit, "slowdown", why if factor > limit else "", factor,
+                 asked.nodes_of(found), asked.machine)  # fmt: skip
 
 
 def _facts(found: Profile, known: Known) -> dict[str, Any]:

@@ -204,7 +204,10 @@ def schedule(
     runs = whole_runs(draft, plan, drawn, workers or enough(plan), kept)
     if world().rank > 0:
         return
-    columns, failed = [], {which: Refused(in_words(why)) for which, why in plan.refused.items()}
+    columns: list[Column] = []
+    failed: dict[tuple[str, ...], Fault | Refused] = {
+        which: Refused(in_words(why)) for which, why in plan.refused.items()
+    }
     for which, found in runs.items():
         bad = [run.failed for run in found if run.failed]
         if bad:

@@ -16,11 +16,11 @@ from click.testing import CliRunner
 
 from odonata.commands import profile as profiling
 from odonata.commands.cli import cli
+from odonata.commands.measured import draft_of
 from odonata.experiment.reading import parse
 from odonata.experiment.sensitivity import USUAL, read_table
 from odonata.results import job_network
 from odonata.studies.congestion.gpcnet import CANARIES
-from odonata.studies.congestion.measured import draft_of
 from odonata.studies.congestion.simulation import NONE, Point, experiment_of, simulate
 from odonata.sweeps.plan import planned
 from pdes.errors import Refused

@@ -7,16 +7,13 @@ times on every other node with GPCNeT on the nodes between, and without it (sett
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import median
 
 from odonata.agents.profile import Profile
-from odonata.experiment.profiles import OPERATIONS, path_of, profile, unfit
-from odonata.experiment.sensitivity import USUAL, Known, Limits, reasons
-from odonata.studies.congestion import measured
+from odonata.experiment.profiles import path_of, profile, unfit
+from odonata.experiment.sensitivity import USUAL, Limits
 from odonata.studies.congestion.gpcnet import LEAST_NODES
 from odonata.studies.congestion.options import CONGESTORS, MACHINE
-from odonata.studies.congestion.simulation import NODES, NONE, SHIFTS, Point
-from odonata.sweeps.drafts import Draft
+from odonata.studies.congestion.simulation import NODES, SHIFTS
 from pdes.errors import Refused, require
 from topology.presets import PRESETS
 
@@ -67,38 +64,3 @@ def fitting(application: str, asked: SensitivityTest) -> Profile:
     if problems := [*unfit(found.stages, nodes, tasks, str(path_of(application)), "stages")]:
         raise Refused("\n".join(problems))
     return found
-
-
-def draft_of(application: str, asked: SensitivityTest) -> Draft:
-    """Returns the sweep by which an application is measured: over the nodes that it has and, where
-    its slowdown is, with GPCNeT on the nodes between and without."""
-    found = fitting(application, asked)
-    nodes, tasks = asked.nodes_of(found), found.tasks_per_node or 2
-    how = ("IV", asked.congestor) if asked.slowdown else ("I", NONE)
-    points = {
-        f"{shift}": Point(
-            application, how[0], shift, how[1], nodes=nodes, tasks=tasks, machine=asked.machine
-        )
-        for shift in range(asked.repetitions)
-    }
-    return measured.draft_of("odonata profile", "shift", points, asked.slowdown)
-
-
-def find(application: str, asked: SensitivityTest, jobs: int = 1) -> Known:
-    """Simulate an application. Returns what was found, by medians."""
-    found = fitting(application, asked)
-    runs = measured.measured(draft_of(application, asked), jobs)
-    if not asked.slowdown:
-        every = [run.operations for run in runs.values()]
-        parts = {kind: round(median(it[kind] for it in every), 4) for kind in OPERATIONS
-                 if all(kind in it for it in every)}  # fmt: skip
-        reached = reasons(parts, asked.limits)
-        return Known(bool(reached), "rule", "; ".join(reached), None, asked.nodes_of(found),
-                     asked.machine, tuple(parts.items()))  # fmt: skip
-    quiet, loud = (median(run.run_time_s for labels, run in runs.items() if labels[1] == which)
-                   for which in (measured.ALONE, measured.CONGESTED))  # fmt: skip
-    factor = round(loud / quiet, 3)
-    limit = asked.limits.slower
-    why = f"{factor:.2f} times as long beside {asked.congestor} > {limit:g}"
-    return Known(factor > limit, "slowdown", why if factor > limit else "", factor,
-                 asked.nodes_of(found), asked.machine)  # fmt: skip
