@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from odonata.commands.group import SETTINGS
-from odonata.commands.options import cores, json_option, write_option
+from odonata.commands.options import jobs_option, json_option, write_option
 from odonata.commands.output import print_json, print_table
 from odonata.studies.congestion.options import CONGESTORS, MACHINE
 from pdes import launcher
@@ -31,9 +31,7 @@ ALL = "all"
               "congestors: a random choice.")  # fmt: skip
 @click.option("--repeat", default=5, show_default=True, help="How many such choices, "
               "of this seed and those after it.")  # fmt: skip
-@click.option("--jobs", type=click.IntRange(1), metavar="N", default=cores,
-              help="Simulations at a time, by default one per core; under mpiexec one per "
-              "rank.")  # fmt: skip
+@jobs_option
 @write_option
 @json_option
 def command(

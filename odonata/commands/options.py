@@ -32,6 +32,13 @@ progress_option = click.option(
     default=None,
     help="Show how far it is; by default on a terminal only.",
 )
+jobs_option = click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    metavar="N",
+    default=lambda: cores(),
+    help="Simulations at a time, by default one per core; under mpiexec one per rank.",
+)
 write_option = click.option(
     "--write",
     type=click.Path(path_type=Path, dir_okay=False),

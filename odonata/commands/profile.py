@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odonata.commands.group import SETTINGS
-from odonata.commands.options import Quantity, cores, json_option, write_option
+from odonata.commands.options import Quantity, jobs_option, json_option, write_option
 from odonata.commands.output import beside, print_json, print_table
 from odonata.studies.congestion.options import CONGESTORS, MACHINE
 from pdes import launcher
@@ -65,9 +65,7 @@ PART = Quantity("PART", part)
 @click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Keep it in a table, as scheduler.sensitivity reads it; what the file has of "
               "other applications stays.")  # fmt: skip
-@click.option("--jobs", type=click.IntRange(1), metavar="N", default=cores,
-              help="Simulations at a time, by default one per core; under mpiexec one per "
-              "rank.")  # fmt: skip
+@jobs_option
 @write_option
 @json_option
 def command(

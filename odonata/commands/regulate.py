@@ -13,7 +13,7 @@ import click
 
 from odonata.commands.bid_file import other_than, read_bid
 from odonata.commands.group import SETTINGS
-from odonata.commands.options import cores, json_option, plot_option, plugin_option
+from odonata.commands.options import jobs_option, json_option, plot_option, plugin_option
 from odonata.commands.output import beside, print_json, print_table
 from odonata.commands.regulate_asked import QOS_RULES, SUFFIX, Asked, followers
 from odonata.commands.regulate_options import job_options, market_options
@@ -56,13 +56,7 @@ EXPERIMENT = "regulate.toml"
 )
 @click.option("-o", "--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Keep the runs, one directory per seed.")  # fmt: skip
-@click.option(
-    "--jobs",
-    type=click.IntRange(1),
-    metavar="N",
-    default=cores,
-    help="Runs at a time; by default one per core, under mpiexec one per rank.",
-)
+@jobs_option
 @click.option("--overwrite", is_flag=True, help="Replace what is there.")
 @plot_option
 @plugin_option

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odonata.commands.group import SETTINGS
-from odonata.commands.options import cores, json_option, write_option
+from odonata.commands.options import jobs_option, json_option, write_option
 from odonata.commands.output import print_json, print_table
 from pdes import launcher
 from pdes.errors import Fault, Refused
@@ -26,9 +26,7 @@ WHERE = "odonata slowdown"
 
 @click.command("slowdown", context_settings=SETTINGS)
 @click.argument("directory", type=click.Path(path_type=Path), metavar="DIR")
-@click.option("--jobs", type=click.IntRange(1), metavar="N", default=cores,
-              help="Simulations at a time, by default one per core; under mpiexec one per "
-              "rank.")  # fmt: skip
+@jobs_option
 @write_option
 @json_option
 def command(directory: Path, jobs: int, write: Path | None, as_json: bool) -> None:

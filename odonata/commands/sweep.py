@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odonata.commands.group import SETTINGS
-from odonata.commands.options import Quantity, cores, json_option, plugin_option
+from odonata.commands.options import Quantity, jobs_option, json_option, plugin_option
 from odonata.commands.output import print_json
 from odonata.experiment.terminal import plain_console
 from pdes.errors import Fault, Refused
@@ -49,13 +49,7 @@ if TYPE_CHECKING:
     help="Where results go; what is there already is not simulated again.  [default: "
     "out/sweep-NAME]",
 )
-@click.option(
-    "--jobs",
-    type=click.IntRange(1),
-    metavar="N",
-    default=cores,
-    help="Simulations at a time, by default one per core; under mpiexec one per rank.",
-)
+@jobs_option
 @click.option(
     "--figure",
     "figures",
