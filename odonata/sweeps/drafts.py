@@ -14,9 +14,9 @@ from odonata.experiment.progress import ProgressLine, wanted
 from odonata.experiment.values import from_shell
 from odonata.jobs.series_repair import unsaid
 from odonata.results.execution import RunOptions, execute
-from odonata.results.facts import run_facts, traded_facts
+from odonata.results.facts import run_facts
 from odonata.results.market_memory import Traded
-from odonata.results.measured import traded
+from odonata.results.measured import traded, traded_facts
 from odonata.results.run import open as open_run
 from odonata.study.filling import fill
 from odonata.sweeps.axes import SEED, Axis, Value, key_text, toml

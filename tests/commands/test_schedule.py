@@ -21,7 +21,8 @@ from odonata.commands.cli import cli
 from odonata.commands.output import beside
 from odonata.experiment.reading import load
 from odonata.figures import comparison
-from odonata.results.facts import jobs_per_second, simulated_facts
+from odonata.results.facts import jobs_per_second
+from odonata.results.measured import simulated_facts
 from odonata.results.run import open as open_run
 from odonata.sweeps.kept import sweep
 from odonata.traces.reading import read
