@@ -141,6 +141,8 @@ def check(job: Job, where: str, tasks_per_node: int, found: Findings) -> None:
 
     unless(1 <= job.nodes <= MOST_NODES, f"nodes = {job.nodes}", f"1 .. {MOST_NODES}",
            about("nodes"))  # fmt: skip
+    unless(job.number is None or 0 <= job.number < 2**31, f"number = {job.number}",
+           f"0 .. {2**31 - 1:,}, or auto", about("number"))  # fmt: skip
     unless(job.iterations >= 1, f"iterations = {job.iterations}", "at least 1",
            about("iterations"))  # fmt: skip
     for stage in job.parts:
