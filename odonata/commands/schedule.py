@@ -348,8 +348,8 @@ def show(columns: Sequence[Column], by: Sequence[str] = ()) -> None:
     model, seeds = columns[0].experiment.model(), len(columns[0].runs)
     heading, *about = account_of(read_by_all(columns), model.nodes, model.machine, model.overrun)
     about += [*differences(columns), *left_out_words(columns[0])]
-    about += [f"± is half of the {100 * CONFIDENCE:g} % confidence interval of the mean over {seeds} "
-              "seeds (Student's t)."] * (seeds > 1)  # fmt: skip
+    about += [f"± is half of the {100 * CONFIDENCE:g} % confidence interval of the mean over "
+              f"{seeds} seeds (Student's t)."] * (seeds > 1)  # fmt: skip
     for line in (Text(heading, "bold"), *(Text(line, "dim") for line in about)):
         console.print(line, soft_wrap=True)
     texts = [texts_of(column) for column in columns]
