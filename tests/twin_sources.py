@@ -258,7 +258,7 @@ class Jobs:
         task.answered = 0
         task.replies = len(task.to) if stage.wait == "replies" else 0
         if phase.first:
-            number = self.load.numbers[task.job] if self.load.numbers else task.job
+            number = self.load.number_of(task.job)
             word = task_draw(self.seed, number, task.number, task.phase)[1]
             longest = math.floor(stage.imbalance * stage.compute_ps)
             computing = stage.compute_ps + int(longest * (word * 2.0**-32))
