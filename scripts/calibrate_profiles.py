@@ -26,19 +26,62 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from odonata.agents.profile import Profile
 from odonata.experiment.profiles import HOME, built_in, profile_in
+from odonata.experiment.sensitivity import operation_of
 from odonata.jobs.request import Stage
+from odonata.results.job_network import JobNetwork, added_up
 from odonata.studies.congestion.claims import collectives
-from odonata.studies.congestion.simulation import alone
+from odonata.studies.congestion.simulation import (
+    NODES,
+    SHIFTS,
+    application_on,
+    experiment_of,
+    places,
+)
+from pdes.driver import run
+from pdes.transport import Serial
 
 ROUNDS = 12
 CLOSE = 0.004, 0.02
 """How close to the table is close enough: the part of time, and bytes per second as a part."""
 SMALL = 8
 """Messages of so many bytes are what they are, and are not scaled."""
+
+
+@dataclass(frozen=True)
+class Alone:
+    """What an application has in setting I."""
+
+    communication: float
+    node_bytes_per_s: float
+    iteration_s: float
+    operations: dict[str, float]
+    """The part of its tasks' time in each kind of MPI operation (`operation_of`)."""
+
+
+def alone(found: Profile) -> Alone:
+    """Returns what a profile, which need not be one of a file, has in setting I: medians over all
+    shifts."""
+    totals, parts, tasks = [], [], found.tasks_per_node or 2
+    kinds = [operation_of(stage) for stage in found.stages]
+    for shift in range(SHIFTS):
+        mine, _ = places("I", shift, NODES)
+        job = replace(application_on(found, mine, tasks), profile="")
+        network = experiment_of([job], tasks).model()
+        result = run(network, None, transport=Serial(), show_compiling=False)
+        it = JobNetwork.of(network, result.outcome)[0]
+        assert it.run_time_ps is not None
+        seconds = it.run_time_ps * 1e-12
+        totals.append((it.communication, it.bytes / it.nodes / seconds, seconds / job.iterations))
+        parts.append([*added_up(kinds, it.in_stages).values()])
+    communication, rate, iteration_s = np.median(totals, axis=0).tolist()
+    operations = zip(dict.fromkeys(kinds), np.median(parts, axis=0).tolist(), strict=True)
+    return Alone(communication, rate, iteration_s, dict(operations))
 
 
 def with_numbers(

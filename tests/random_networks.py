@@ -151,8 +151,11 @@ def in_stages(
             changes["mapping"] = tuple(rng.sample(range(nodes * each), nodes * each))
         changes["background"] = bool(jobs) and rng.random() < 0.2
         jobs.append(dataclasses.replace(job, nodes=nodes, **changes))
-    numbers = tuple(rng.sample(range(1000), len(jobs))) if rng.random() < 0.2 else ()
-    return dataclasses.replace(workload, jobs=tuple(jobs), numbers=numbers)
+    if rng.random() < 0.2:
+        numbers = rng.sample(range(1000), len(jobs))
+        jobs = [dataclasses.replace(job, number=number)
+                for job, number in zip(jobs, numbers, strict=True)]  # fmt: skip
+    return dataclasses.replace(workload, jobs=tuple(jobs))
 
 
 def random_router(rng: random.Random, packet: int, coarse: bool) -> dict[str, Any]:

@@ -196,7 +196,7 @@ class Jobs:
         self.spent: list[list[int]] = []
         for number, job in enumerate(self.load.jobs):
             tasks = job.nodes * self.load.tasks_per_node
-            own = self.load.numbers[number] if self.load.numbers else number
+            own = self.load.number_of(number)
             phases = phases_of(job, tasks, self.seed, own, len(self.spent))
             self.phases.append(phases)
             self.spent += [[0, 0, 0, 0] for _ in job.parts]
@@ -258,7 +258,7 @@ class Jobs:
         task.answered = 0
         task.replies = len(task.to) if stage.wait == "replies" else 0
         if phase.first:
-            number = self.load.numbers[task.job] if self.load.numbers else task.job
+            number = self.load.number_of(task.job)
             word = task_draw(self.seed, number, task.number, task.phase)[1]
             longest = math.floor(stage.imbalance * stage.compute_ps)
             computing = stage.compute_ps + int(longest * (word * 2.0**-32))

@@ -218,10 +218,6 @@ class Workload:
         least=1, most=1e15, none="unlimited",
     )  # fmt: skip
 
-    numbers: tuple[int, ...] = ()
-    """The number of each job that its random numbers depend on, where that is not its place: of a
-    job that is simulated by itself, the one that it had among others."""
-
     def __post_init__(self) -> None:
         found = Findings()
         unless = found.unless
@@ -314,7 +310,8 @@ class Workload:
 
     def number_of(self, job: int) -> int:
         """Returns the number of a job that its random numbers depend on."""
-        return self.numbers[job] if self.numbers else job
+        own = self.jobs[job].number
+        return job if own is None else own
 
     @property
     def distributes(self) -> bool:

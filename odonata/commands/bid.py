@@ -105,8 +105,9 @@ def bid(
     """Look for the bid, and print, write and draw what came of it."""
     from odonata.bids.searching import BidSearch
     from odonata.commands.bid_shown import heading, tables
-    from odonata.commands.regulate import for_what, write_text
+    from odonata.commands.regulate import for_what
     from odonata.study.filling import fill
+    from odonata.sweeps.drafts import write_text
     from pdes.transport import together, world
 
     made, plan = planned(asked, wish)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from statistics import median
 from typing import Any
 
 import click
 
 from odonata.commands.group import SETTINGS
-from odonata.commands.options import json_option
+from odonata.commands.options import jobs_option, json_option, write_option
 from odonata.commands.output import print_json, print_table
 from odonata.studies.congestion.options import CONGESTORS, MACHINE
 from pdes import launcher
@@ -29,20 +30,28 @@ ALL = "all"
               "congestors: a random choice.")  # fmt: skip
 @click.option("--repeat", default=5, show_default=True, help="How many such choices, "
               "of this seed and those after it.")  # fmt: skip
+@jobs_option
+@write_option
 @json_option
 def command(
-    nodes: int, preset: str, congestor: str, tasks: int, seed: int, repeat: int, as_json: bool
-) -> None:
+    nodes: int, preset: str, congestor: str, tasks: int, seed: int, repeat: int, jobs: int,
+    write: Path | None, as_json: bool,
+) -> None:  # fmt: skip
     """Run GPCNeT: congestors on four fifths of some nodes, and on the rest, one after the other,
     three canaries, each also without the congestors. Impact: how many times as long it takes."""
-    if launcher.rank() == 0:
-        show(nodes, preset, congestor, tasks, range(seed, seed + repeat), as_json)
+    seeds = range(seed, seed + repeat)
+    show(nodes, preset, congestor, tasks, seeds, jobs, write, as_json)
 
 
-def show(nodes: int, preset: str, congestor: str, tasks: int, seeds: range, as_json: bool) -> None:
+def show(
+    nodes: int, preset: str, congestor: str, tasks: int, seeds: range, jobs: int,
+    write: Path | None, as_json: bool,
+) -> None:  # fmt: skip
     """Measure the impact factors, and print them."""
+    from odonata.commands.measured import ALONE, CONGESTED, draft_of, measured
     from odonata.studies.congestion.gpcnet import CANARIES, LEAST_NODES
-    from odonata.studies.congestion.simulation import NONE, Point, simulate
+    from odonata.studies.congestion.simulation import NONE, Point
+    from odonata.sweeps.drafts import check_written, write_text
     from topology.presets import PRESETS
 
     require(preset in PRESETS, f"preset {preset}: one of {', '.join(PRESETS)}")
@@ -52,24 +61,27 @@ def show(nodes: int, preset: str, congestor: str, tasks: int, seeds: range, as_j
     require(1 <= tasks <= 128, f"tasks = {tasks}: from 1 to 128")
     require(seeds.start >= 0, f"seed = {seeds.start}: at least 0")
     require(len(seeds) >= 1, "repeat: at least 1")
+    check_written({"--write": (write, ".toml")})
     kinds = "+".join(CONGESTORS) if congestor == ALL else congestor
+    first, *_ = CANARIES
+    points = {f"{seed}": Point("", NONE, 0, kinds, first, nodes, tasks, preset, seed=seed)
+              for seed in seeds}  # fmt: skip
+    draft = draft_of("odonata gpcnet", "choice", points, True, [*CANARIES])
+    if write is not None and launcher.rank() == 0:
+        write_text(write, draft.text)
+    runs = measured(draft, jobs)
+    if launcher.rank() > 0:
+        return
     found: dict[str, dict[str, list[float]]] = {}
     for canary in CANARIES:
-        each: dict[str, list[float]] = {}
-        for seed in seeds:
-            quiet, loud = (
-                simulate(Point("", NONE, 0, kind, canary, nodes, tasks, preset, seed=seed))
-                for kind in (NONE, kinds)
-            )
-            one = {
-                "impact": loud.run_time_s / quiet.run_time_s,
-                "alone_us": quiet.run_time_s * 1e6,
-                "congested_us": loud.run_time_s * 1e6,
-                "stall_to_flit": loud.stall_to_flit,
-            }
-            for name, value in one.items():
-                each.setdefault(name, []).append(value)
-        found[canary] = each
+        quiet, loud = ([runs[canary, choice, how] for choice in points]
+                       for how in (ALONE, CONGESTED))  # fmt: skip
+        found[canary] = {
+            "impact": [it.run_time_s / one.run_time_s for it, one in zip(loud, quiet, strict=True)],
+            "alone_us": [one.run_time_s * 1e6 for one in quiet],
+            "congested_us": [it.run_time_s * 1e6 for it in loud],
+            "stall_to_flit": [it.stall_to_flit for it in loud],
+        }
     if as_json:
         print_json({"nodes": nodes, "preset": preset, "congestor": congestor, "tasks": tasks,
                     "seeds": [*seeds], "canaries": found})  # fmt: skip

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from odonata.commands.group import SETTINGS
-from odonata.commands.options import Quantity, json_option
-from odonata.commands.output import print_json, print_table
+from odonata.commands.options import Quantity, jobs_option, json_option, write_option
+from odonata.commands.output import beside, print_json, print_table
 from odonata.studies.congestion.options import CONGESTORS, MACHINE
 from pdes import launcher
 from pdes.errors import require
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from odonata.agents.profile import Profile
     from odonata.experiment.sensitivity import Known
     from odonata.studies.congestion.sensitivity import SensitivityTest
+    from odonata.sweeps.drafts import Draft
 
     Found = list[tuple[Profile, Known]]
 
@@ -63,30 +65,32 @@ PART = Quantity("PART", part)
 @click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Keep it in a table, as scheduler.sensitivity reads it; what the file has of "
               "other applications stays.")  # fmt: skip
+@jobs_option
+@write_option
 @json_option
 def command(
     applications: tuple[str, ...], out: Path | None, as_json: bool, collectives: float,
-    blocking: float, slower: float, **how: Any,
+    blocking: float, slower: float, jobs: int, write: Path | None, **how: Any,
 ) -> None:  # fmt: skip
     """Simulate each APP alone, a profile of `odonata applications` or a TOML file, and tell whether
     network congestion slows it down: if it spends more than 5 % of its time in allreduces and
     broadcasts, or more than 10 % in exchanges that it waits for. Time in MPI_Test and in barriers
     does not count."""
-    if launcher.rank() > 0:
-        return
     from odonata.experiment.sensitivity import Limits
     from odonata.studies.congestion.sensitivity import SensitivityTest
 
     asked = SensitivityTest(limits=Limits(collectives, blocking, slower), **how)
-    show(applications, asked, out, as_json)
+    show(applications, asked, out, jobs, write, as_json)
 
 
 def show(
-    applications: Sequence[str], asked: SensitivityTest, out: Path | None, as_json: bool
-) -> None:
+    applications: Sequence[str], asked: SensitivityTest, out: Path | None, jobs: int,
+    write: Path | None, as_json: bool,
+) -> None:  # fmt: skip
     """Measure applications, keep what was found, and print it."""
     from odonata.experiment.sensitivity import read_table, write_table
-    from odonata.studies.congestion.sensitivity import find, fitting
+    from odonata.studies.congestion.sensitivity import fitting
+    from odonata.sweeps.drafts import check_written, write_text
 
     profiles = [fitting(each, asked) for each in applications]
     names = [it.name for it in profiles]
@@ -96,7 +100,14 @@ def show(
     if out is not None:
         require(out.absolute().parent.is_dir(), f"{out}: there is no such directory")
         kept = read_table(out) if out.exists() else {}
-    found = [*zip(profiles, (find(each, asked) for each in applications), strict=True)]
+    check_written({"--write": (write, ".toml")})
+    found = [*zip(profiles, (find(each, asked, jobs) for each in applications), strict=True)]
+    if launcher.rank() > 0:
+        return
+    for each, it in zip(applications, profiles, strict=True) if write is not None else ():
+        assert write is not None
+        path = beside(write, it.name) if len(profiles) > 1 else write
+        write_text(path, draft_of(each, asked).text)
     if out is not None:
         write_table(out, kept | {it.name: known for it, known in found})
     if as_json:
@@ -104,6 +115,50 @@ def show(
         return
     print_table(_table(found), highlight=False, least=100)
     print_table(_notes(asked), highlight=False)
+
+
+def draft_of(application: str, asked: SensitivityTest) -> Draft:
+    """Returns the sweep by which an application is measured: over the nodes that it has and, where
+    its slowdown is, with GPCNeT on the nodes between and without."""
+    from odonata.commands.measured import draft_of as draft_of_points
+    from odonata.studies.congestion.sensitivity import fitting
+    from odonata.studies.congestion.simulation import NONE, Point
+
+    found = fitting(application, asked)
+    nodes, tasks = asked.nodes_of(found), found.tasks_per_node or 2
+    how = ("IV", asked.congestor) if asked.slowdown else ("I", NONE)
+    points = {
+        f"{shift}": Point(
+            application, how[0], shift, how[1], nodes=nodes, tasks=tasks, machine=asked.machine
+        )
+        for shift in range(asked.repetitions)
+    }
+    return draft_of_points("odonata profile", "shift", points, asked.slowdown)
+
+
+def find(application: str, asked: SensitivityTest, jobs: int = 1) -> Known:
+    """Simulate an application. Returns what was found, by medians."""
+    from odonata.commands.measured import ALONE, CONGESTED, measured
+    from odonata.experiment.profiles import OPERATIONS
+    from odonata.experiment.sensitivity import Known, reasons
+    from odonata.studies.congestion.sensitivity import fitting
+
+    found = fitting(application, asked)
+    runs = measured(draft_of(application, asked), jobs)
+    if not asked.slowdown:
+        every = [run.operations for run in runs.values()]
+        parts = {kind: round(median(it[kind] for it in every), 4) for kind in OPERATIONS
+                 if all(kind in it for it in every)}  # fmt: skip
+        reached = reasons(parts, asked.limits)
+        return Known(bool(reached), "rule", "; ".join(reached), None, asked.nodes_of(found),
+                     asked.machine, tuple(parts.items()))  # fmt: skip
+    quiet, loud = (median(run.run_time_s for labels, run in runs.items() if labels[1] == which)
+                   for which in (ALONE, CONGESTED))  # fmt: skip
+    factor = round(loud / quiet, 3)
+    limit = asked.limits.slower
+    why = f"{factor:.2f} times as long beside {asked.congestor} > {limit:g}"
+    return Known(factor > limit, "slowdown", why if factor > limit else "", factor,
+                 asked.nodes_of(found), asked.machine)  # fmt: skip
 
 
 def _facts(found: Profile, known: Known) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,20 +13,21 @@ import click
 
 from odonata.commands.bid_file import other_than, read_bid
 from odonata.commands.group import SETTINGS
-from odonata.commands.options import cores, json_option, plot_option, plugin_option
-from odonata.commands.output import print_json, print_table
+from odonata.commands.options import jobs_option, json_option, plot_option, plugin_option
+from odonata.commands.output import beside, print_json, print_table
 from odonata.commands.regulate_asked import QOS_RULES, SUFFIX, Asked, followers
 from odonata.commands.regulate_options import job_options, market_options
 from pdes import launcher
-from pdes.errors import Refused
+from pdes.errors import Fault, Refused
 from pdes.shown import say
 
 if TYPE_CHECKING:
     from odonata.experiment.experiment import JobExperiment
     from odonata.results.regulated import Regulated
+    from odonata.sweeps.drafts import Draft
 
 EXPERIMENT = "regulate.toml"
-"""The experiment in the directory of `-o`, with the first seed."""
+"""The sweep in the directory of `-o`."""
 
 
 @click.command("regulate", context_settings=SETTINGS)
@@ -47,19 +49,14 @@ EXPERIMENT = "regulate.toml"
 @market_options
 @click.option("--carbon", metavar="G", help="Grams of CO2 per kWh: a number or a CSV file.")
 @click.option("--write", type=click.Path(path_type=Path), metavar="FILE.toml",
-              help="Write the experiment of the first seed, for `odonata run`.")  # fmt: skip
+              help="Write the experiment, with the first seed for `odonata run`, with all for "
+              "`odonata sweep`.")  # fmt: skip
 @click.option(
     "--csv", type=click.Path(path_type=Path), metavar="FILE", help="Write a row per hour."
 )
 @click.option("-o", "--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Keep the runs, one directory per seed.")  # fmt: skip
-@click.option(
-    "--jobs",
-    type=click.IntRange(1),
-    metavar="N",
-    default=cores,
-    help="Runs at a time; by default one per core, under mpiexec one per rank.",
-)
+@jobs_option
 @click.option("--overwrite", is_flag=True, help="Replace what is there.")
 @plot_option
 @plugin_option
@@ -89,54 +86,44 @@ def regulate(
 ) -> None:
     """Simulate the hours, and print, write and draw what they came to."""
     from odonata.commands.regulate_shown import heading, tables
+    from odonata.sweeps.drafts import check_written, write_text
 
-    check_outputs(write, csv, out, overwrite, plot)
-    if out is not None and (launcher.ranks() or 1) > 1:
-        raise Refused(f"-o {out}: runs are kept one after the other: without mpiexec")
-    made, text = asked.experiment()
-    made.model()  # which tells what is wrong with its jobs, its types or its signal
-    check_market(made)
-    say_other(made, asked)
-    if write is not None and launcher.rank() == 0:
-        write_text(write, text)
-    found = simulated(text, asked, out, overwrite, jobs)
-    if found is None:
-        return
-    if csv is not None:
-        write_text(csv, csv_of(found))
-    if plot is not None:
-        from odonata.figures.market import write_hours
-
-        write_hours(found, plot, heading(made, asked))
-    if as_json:
-        print_json(facts(found, made, asked))
-        return
-    print_table(*tables(found, made, asked), highlight=False)
-    for path in (write, csv, plot, out):
-        if path is not None:
-            print(f"written to {path}")
-
-
-def check_outputs(
-    write: Path | None, csv: Path | None, out: Path | None, overwrite: bool, plot: Path | None
-) -> None:
-    """Refuse what cannot be written, before anything is simulated."""
-    for option, path, suffix in (("--write", write, ".toml"), ("--csv", csv, SUFFIX)):
-        if path is None:
-            continue
-        if path.suffix.lower() != suffix:
-            raise Refused(f"{option} {path}: the name must end in {suffix}")
-        if not path.absolute().parent.is_dir():
-            raise Refused(f"{option} {path}: there is no directory {path.parent}")
-        if path.exists() and not overwrite:
-            raise Refused(f"{option} {path}: there is such a file: name another, or add "
-                          "--overwrite")  # fmt: skip
-    if out is not None and out.exists() and any(out.iterdir()) and not overwrite:
-        raise Refused(f"-o {out}: there is something in it: name another, or add --overwrite")
+    check_written({"--write": (write, ".toml"), "--csv": (csv, SUFFIX)}, out, overwrite)
     if plot is not None:
         from odonata.figures.style import check_name
 
         check_name(plot)
+    policies = {}
+    for name, one in asked.by_policy.items():
+        made, _ = one.experiment()
+        made.model()  # which tells what is wrong with its jobs, its types or its signal
+        check_market(made)
+        policies[name] = made, one
+    say_other(made, asked)
+    draft = asked.draft()
+    if write is not None and launcher.rank() == 0:
+        write_text(write, draft.text)
+    found = simulated(draft, jobs, out, overwrite)
+    if not found:
+        return
+    several = len(policies) > 1
+    if csv is not None:
+        write_text(csv, csv_of(found))
+    for name, (made, one) in policies.items() if plot is not None else ():
+        from odonata.figures.market import write_hours
+
+        assert plot is not None
+        path = beside(plot, name) if several else plot
+        write_hours(found[name], path, heading(made, one))
+    if as_json:
+        told = [facts(found[name], *policies[name]) for name in policies]
+        print_json({"policies": told} if several else told[0])
+        return
+    for name, (made, one) in policies.items():
+        print_table(*tables(found[name], made, one), *[""] * several, highlight=False)
+    for written in (write, csv, plot, out):
+        if written is not None:
+            print(f"written to {written}")
 
 
 def check_market(made: JobExperiment) -> None:
@@ -175,34 +162,29 @@ def for_what(made: JobExperiment, asked: Asked) -> dict[str, Any]:
             }  # fmt: skip
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file, whole or not at all."""
-    from pdes.replacing import replacing
+def simulated(draft: Draft, jobs: int, out: Path | None, overwrite: bool) -> dict[str, Regulated]:
+    """Returns the runs by their policies; those of `-o` are kept, each in a directory of its seed.
+    Nothing on all ranks but the first."""
+    from odonata.commands.regulate_asked import APART
+    from odonata.results.regulated import Regulated, one_run, part_of
+    from odonata.sweeps.drafts import Kept, whole_runs
+    from pdes.transport import together, world
 
-    with replacing(path.resolve()) as part:  # a link stays one
-        part.write_text(text, encoding="utf-8")
-
-
-# -- the hours
-
-
-def simulated(
-    text: str, asked: Asked, out: Path | None, overwrite: bool, jobs: int
-) -> Regulated | None:
-    """Returns the runs; those of `-o` are kept, each in a directory of its seed. None on all ranks
-    but the first."""
-    from odonata.commands.regulate_hours import Task, every
-    from odonata.results.regulated import Regulated
-
-    tasks = [Task(text, seed) for seed in asked.seeds]
+    plan = together(world(), draft.plan)
+    kept = None
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        file = out / EXPERIMENT
-        write_text(file, text)
-        tasks = [task._replace(file=file, out=out / f"seed-{task.seed:04d}", overwrite=overwrite)
-                 for task in tasks]  # fmt: skip
-    found = every(tasks, jobs)
-    return Regulated(found) if found else None
+        several = len(plan.axes[0].labels) > 2
+        names = {point.key: f"{point.labels[0]}-" * several + f"seed-{point.seed:04d}"
+                 for point in plan.points if point.labels[0] != APART}  # fmt: skip
+        kept = Kept(out, EXPERIMENT, names, overwrite)
+    runs = whole_runs(draft, plan, part_of, jobs, kept)
+    for run in (run for each in runs.values() for run in each):
+        if run.failed:
+            raise Fault(f"seed {run.seed}: {run.failed}")
+    without = runs.pop((APART,), [])
+    return {policy: Regulated([one_run(run.seed, run.digest, run.derived, apart.derived)
+                               for run, apart in zip(each, without, strict=True)])
+            for (policy,), each in runs.items()}  # fmt: skip
 
 
 # -- for programs
@@ -229,16 +211,18 @@ def facts(found: Regulated, made: JobExperiment, asked: Asked) -> dict[str, Any]
     }  # fmt: skip
 
 
-def csv_of(found: Regulated) -> str:
+def csv_of(found: Mapping[str, Regulated]) -> str:
     """Returns a row per hour, as CSV; those figures by type that say who was late have columns of
-    their own."""
+    their own, and of several policies the first column names each."""
     text = io.StringIO()
     rows = []
-    for row in found.rows:
-        types = row.pop("types")
-        some = ("jobs", "late_share", "mean_q", "mean_wait_s")
-        of_types = {f"{name} {what}": of[what] for name, of in types.items() for what in some}
-        rows.append(row | of_types)
+    some = ("jobs", "late_share", "mean_q", "mean_wait_s")
+    for policy, hours in found.items():
+        named = {"policy": policy} if len(found) > 1 else {}
+        for row in hours.rows:
+            types = row.pop("types")
+            of_types = {f"{name} {what}": of[what] for name, of in types.items() for what in some}
+            rows.append(named | row | of_types)
     made = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)),
                           lineterminator="\n")  # fmt: skip
     made.writeheader()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from pdes.errors import Refused
 
 if TYPE_CHECKING:
     from odonata.experiment.experiment import JobExperiment
+    from odonata.sweeps.drafts import Draft
     from odonata.traces.types import Types
 
 QOS_RULES = ("share", "mean")
@@ -24,6 +24,8 @@ PRICES = ("energy_price", "reserve_price", "error_price")
 SUFFIX = ".csv"
 USUAL_HOURS = 20
 MOST_HOURS = 24 * 366 * 10
+APART = "without"
+"""The label of the runs without demand response, on the axis of the sweep."""
 WHERE = "odonata regulate"
 """What problems of the experiment are told of, where it is in no file."""
 
@@ -67,6 +69,31 @@ class Asked:
         """Returns the seed of each run."""
         count = int(self.hours or USUAL_HOURS)
         return [self.seed + at for at in range(count)] if self.apart else [self.seed]
+
+    @property
+    def by_policy(self) -> dict[str, Asked]:
+        """Returns the same with each of the policies, by their names with parameters."""
+        names = dict.fromkeys(word.strip() for word in self.policy.split(","))
+        return {name: replace(self, policy=name) for name in names}
+
+    def draft(self) -> Draft:
+        """Returns the sweep that is simulated: the hours with each policy, and without demand
+        response."""
+        from odonata.results.regulated import WITHOUT
+        from odonata.sweeps.axes import Axis, Value, toml
+        from odonata.sweeps.drafts import Draft
+
+        (first, asked), *others = self.by_policy.items()
+        _, text = asked.experiment()
+        values = [Value(first, ())]
+        for name, one in others:
+            one.experiment()  # which tells what is wrong with it
+            said = one.sections()
+            keys = {f"{of}.{key}": said[of][key]
+                    for of, key in (("power", "policy"), ("market", "bidding"))}  # fmt: skip
+            values.append(Value(name, tuple(f"{key}={toml(it)}" for key, it in keys.items())))
+        response = Axis("response", (*values, Value(APART, WITHOUT)), labelled=True)
+        return Draft(WHERE, text, [response], self.seeds)
 
     @property
     def hours_each(self) -> float:
@@ -142,9 +169,10 @@ class Asked:
         is wrong with it, before anything runs."""
         from odonata.experiment.experiment import JobExperiment
         from odonata.experiment.reading import parse
+        from odonata.sweeps.drafts import text_of_sections
 
         self.check()
-        text = toml_of(self.sections())
+        text = text_of_sections(self.sections())
         try:
             made = parse(text, WHERE, self.changes)
         except Refused as refusal:
@@ -343,6 +371,7 @@ def usual_nodes(workload: str, types: str | None = None) -> int:
 
 def named(text: str, kind: str, option: str) -> dict[str, Any]:
     """Read 'energy-qare:limit=0.2'; a further parameter follows another colon."""
+    from odonata.experiment.values import from_shell
     from policies.register import REGISTERS
 
     name, *given = (word.strip() for word in text.split(":"))
@@ -354,7 +383,7 @@ def named(text: str, kind: str, option: str) -> dict[str, Any]:
         key, equals, value = (part.strip() for part in word.partition("="))
         if not (key and equals):
             raise Refused(f"{option} {text}: a name and a value after a colon, as limit=0.2")
-        found[key] = _value(value)
+        found[key] = from_shell(value)
     return found
 
 
@@ -363,15 +392,6 @@ def followers() -> list[str]:
     from policies.power import POWERS
 
     return [name for name in POWERS if getattr(POWERS[name].build, "regulate", None)]
-
-
-def _value(text: str) -> Any:
-    if text in ("true", "false"):
-        return text == "true"
-    try:
-        return float(text) if any(mark in text for mark in ".e") else int(text)
-    except ValueError:
-        return text
 
 
 INSTEAD = {"run.seed": "--seed", "run.duration": "--hours"}
@@ -410,20 +430,3 @@ def as_options(words: str) -> str:
                 break
         lines.append(line)
     return "\n".join(lines)
-
-
-def toml_of(sections: Mapping[str, Mapping[str, Any]]) -> str:
-    """Returns sections as TOML; what is None is left out."""
-    lines: list[str] = []
-    for section, keys in sections.items():
-        lines += ["", f"[{section}]"] if section else []
-        lines += [f"{name} = {_text(value)}" for name, value in keys.items() if value is not None]
-    return "\n".join(lines) + "\n"
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{name} = {_text(one)}' for name, one in value.items())} }}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_text, value))}]"
-    return json.dumps(value, ensure_ascii=False)

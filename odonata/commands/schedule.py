@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,33 +14,34 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odonata.commands.group import SETTINGS
-from odonata.commands.options import Quantity, json_option, plot_option, plugin_option
+from odonata.commands.options import Quantity, cores, json_option, plot_option, plugin_option
 from odonata.commands.output import beside, command_seconds, print_json
 from odonata.commands.schedule_asked import (
     PARTS,
-    check_outputs,
-    label,
+    WHERE,
+    draft_of,
     machine_of,
     part_of,
-    powers_of,
+    power_keys,
     several,
 )
 from odonata.experiment.terminal import plain_console
 from odonata.experiment.units import show_count, show_duration, time_us
-from pdes import launcher
 from pdes.errors import Fault, Refused
 
 if TYPE_CHECKING:
-    from odonata.cluster.model import Cluster
-    from odonata.jobs.metering import PowerRecord
-    from odonata.jobs.schedule import Schedule
-    from odonata.results.power_measures import PowerMeasures
+    from odonata.experiment.experiment import JobExperiment
+    from odonata.results.market_memory import Traded
     from odonata.results.recorded import Reproduction
-    from odonata.results.schedule_measures import Measures
+    from odonata.sweeps.drafts import Draft, WholeRun
+    from odonata.sweeps.plan import Plan, Point
     from odonata.traces.trace import Trace
-    from pdes.driver import Result
 
 DURATION = Quantity("TIME", time_us)
+EXPERIMENT = "schedule.toml"
+"""The sweep in the directory of `-o`."""
+MANY = 200_000
+"""Jobs that are worth processes of their own."""
 
 
 @click.command("schedule", context_settings=SETTINGS)
@@ -82,6 +83,9 @@ DURATION = Quantity("TIME", time_us)
               "last TIME.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
               help="Seed of a model, and of allocations that draw at random.")  # fmt: skip
+@click.option("--seeds", type=click.IntRange(1, 100_000), default=1, metavar="N",
+              help="Simulate each with so many seeds, from --seed on, and show means with their "
+              "95 % intervals.")  # fmt: skip
 @click.option("--by", type=Quantity("WORD", part_of), multiple=True,
               help="Also show mean waits, or turnarounds of moldable jobs, by size of job, user, "
               "project (account and group are the same) or application; repeatable.")  # fmt: skip
@@ -91,6 +95,14 @@ DURATION = Quantity("TIME", time_us)
               help="Write the jobs with Batsim's columns.")  # fmt: skip
 @click.option("--swf", type=click.Path(path_type=Path, dir_okay=False),
               help="Write the trace with the wait times of the simulation.")  # fmt: skip
+@click.option("--write", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.toml",
+              help="Write the experiment, for `odonata run`; of several runs for `odonata "
+              "sweep`.")  # fmt: skip
+@click.option("-o", "--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+              help="Keep the runs, each in a directory of DIR.")  # fmt: skip
+@click.option("--overwrite", is_flag=True, help="Replace what is there.")
+@click.option("--workers", type=click.IntRange(1), metavar="N", help="Runs at a time.  [default: "
+              "one per core, if there is enough to do; under mpiexec one per rank]")  # fmt: skip
 @plot_option
 @plugin_option
 @json_option
@@ -100,85 +112,65 @@ def command(trace: Path | None, plugins: tuple[Path, ...], as_json: bool, **aske
 
     for path in plugins:
         load_plugin(path)
-    schedule(trace, as_json=as_json, **asked)
+    schedule(trace, plugins, as_json=as_json, **asked)
 
 
 @dataclass(frozen=True)
-class Ran:
-    """One discipline's run."""
+class Column:
+    """What was asked for with one combination of policies: its runs, one for each seed."""
 
     label: str
-    model: Cluster
-    schedule: Schedule
-    result: Result
-    power: PowerRecord | None
-    measures: Measures
-    seconds: float
-    """From the trace's file to the last measure: reading, building the machine, simulating and
-    measuring. Importing Python's packages and compiling or loading kernels are not among it."""
-    read_seconds: float
-    """To read the trace, or to make it."""
+    experiment: JobExperiment
+    """That of the first seed."""
+    runs: Sequence[WholeRun]
+    reading: float
+    """Seconds to read the trace, or to make it."""
 
-    @cached_property
-    def power_measures(self) -> PowerMeasures | None:
-        """Returns the measures of power, None where it was not simulated."""
-        from odonata.results.power_measures import power_measures
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """Returns all that is known of its first run."""
+        return self.runs[0].facts
 
-        if self.power is None or self.model.power is None:
-            return None
-        price, carbon = (self.model.steps(name) for name in ("price", "carbon"))
-        return power_measures(self.power, self.model.trace, price, carbon)
+    @property
+    def trace(self) -> Trace:
+        return self.experiment.model().trace
 
-    def facts(self) -> dict[str, Any]:
-        from odonata.results.facts import facts_of, jobs_per_second
+    @property
+    def named(self) -> Iterator[tuple[str, Traded]]:
+        """Yields its runs with the words that tell each from all others."""
+        for run in self.runs:
+            yield self.label + f", seed {run.seed}" * (len(self.runs) > 1), run.derived
 
-        model = self.model
-        placed = model.allocation if model.machine else None
-        watts = self.power_measures
-        facts = facts_of(self.schedule, self.measures, model.scheduling, placed)
-        if model.power is not None and watts is not None:
-            facts |= {"power": model.power.policy, **watts.facts()}
-        facts["label"] = self.label
-        result = self.result
-        return facts | {
-            "seconds": self.seconds, "read_seconds": self.read_seconds,
-            "compile_seconds": result.compile_seconds, "wall_seconds": result.wall_seconds,
-            "jobs_per_second": jobs_per_second(result), "events": result.events,
-            "digest": result.digest,
-        }  # fmt: skip
+    def told(self) -> Iterator[dict[str, Any]]:
+        """Yields its runs for JSON; of the engine's account only a part."""
+        from odonata.sweeps.outcomes import OF_THE_HOST
+
+        untold = (*OF_ENGINE, *OF_THE_HOST, "model", "time_ps", "name", "out")
+        for run in self.runs:
+            found = {name: value for name, value in run.facts.items() if name not in untold}
+            known = {name: run.facts[name] for name in OF_ENGINE}
+            found |= {"label": self.label} | ({"seed": run.seed} if len(self.runs) > 1 else {})
+            seconds = {"seconds": run.seconds + self.reading, "read_seconds": self.reading}
+            yield found | seconds | known
+
+
+OF_ENGINE = ("compile_seconds", "wall_seconds", "jobs_per_second", "events", "digest")
+"""What is told of the engine's account, in this order."""
 
 
 def schedule(
-    trace: Path | None,
-    *,
-    model: str | None,
-    jobs: int | None,
-    nodes: int | None,
-    scheduling: str,
-    machine: str | None,
-    allocation: str | None,
-    power: str | None,
-    cap: str | None,
-    changes: Sequence[str],
-    overrun: str,
-    requests: str,
-    first: int | None,
-    load: float | None,
-    kind: str | None,
-    epoch: str | None,
-    timezone: str | None,
-    warmup: int,
-    cooldown: int,
-    seed: int,
-    by: Sequence[str],
-    recorded: bool,
-    csv: Path | None,
-    swf: Path | None,
-    plot: Path | None,
-    as_json: bool,
-) -> None:
+    trace: Path | None, plugins: Sequence[Path] = (), *, model: str | None, jobs: int | None,
+    nodes: int | None, scheduling: str, machine: str | None, allocation: str | None,
+    power: str | None, cap: str | None, changes: Sequence[str], overrun: str, requests: str,
+    first: int | None, load: float | None, kind: str | None, epoch: str | None,
+    timezone: str | None, warmup: int, cooldown: int, seed: int, seeds: int, by: Sequence[str],
+    recorded: bool, csv: Path | None, swf: Path | None, write: Path | None, out: Path | None,
+    overwrite: bool, workers: int | None, plot: Path | None, as_json: bool,
+) -> None:  # fmt: skip
     """Run all that was asked for, and print and draw it."""
+    from odonata.sweeps.drafts import Kept, check_written, whole_runs, write_text
     from odonata.traces.source import Source
+    from pdes.transport import world
 
     if allocation and not machine:
         raise Refused(f"--allocation {allocation}: on which machine? --machine PRESET")
@@ -186,283 +178,367 @@ def schedule(
         raise Refused(f"--load {load:g}: waits were recorded at the load of the trace itself, so "
                       "--recorded has nothing to compare with: leave out one of them")  # fmt: skip
     dragonfly = machine_of(machine) if machine else None
-    check_outputs(csv, swf, plot)
+    check_written({"--csv": (csv, ""), "--swf": (swf, ""), "--write": (write, ".toml")}, out,
+                  overwrite)  # fmt: skip
+    if plot is not None:
+        from odonata.figures.style import check_name
+
+        check_name(plot)
     for module in ("changing", "reading", "lublin", "mira", "poisson", "rmap"):
         import_module(f"odonata.traces.{module}")  # which is not part of reading a trace
     source = Source("" if trace is None else str(trace), model, kind, jobs, nodes, first, load,
-                    requests=requests, overrun=overrun, epoch=epoch, timezone=timezone)  # fmt: skip
-    powers = powers_of(power, cap, changes, "mira" if model == "mira" else "constant")
-    measured = next((watts.measured for watts in powers.values() if watts), {})
-    began = time.perf_counter()
-    read, size = source.trace(dragonfly.n_nodes if dragonfly else None, seed, measured)
-    reading = time.perf_counter() - began
-    from odonata.cluster.model import Cluster
-
-    places = several(allocation or "level-spread", "allocation", "--allocation")
-    asked = [(named, placed, watts) for named in several(scheduling, "order", "--scheduling")
-             for placed in places for watts in powers]  # fmt: skip
-    from odonata.cluster.admission import admitted
-
-    models: dict[str, Cluster] = {}
-    failed: dict[str, Fault | Refused] = {}
-    for one in asked:
-        name = label(one, asked)
-        made = Cluster(read, size, *one[0], dragonfly, *one[1], overrun, seed,
-                       power=powers[one[2]], applications=measured)  # fmt: skip
-        try:
-            models[name] = admitted(made)
-        except Refused as refusal:  # it can start none of the jobs, and others may
-            failed[name] = refusal
-    cut = {"warmup_us": warmup, "cooldown_us": cooldown}
-    runs = simulated(models, reading, cut, failed)
-    if not runs:
+                    requests=requests, overrun=overrun, epoch=epoch, timezone=timezone,
+                    warmup_ps=warmup * 10**6, cooldown_ps=cooldown * 10**6)  # fmt: skip
+    given = power_keys(power, cap, changes)
+    policies = {"scheduler.order": several(scheduling, "order", "--scheduling")}
+    if machine:
+        policies["scheduler.allocation"] = several(allocation or "level-spread", "allocation",
+                                                   "--allocation")  # fmt: skip
+    if power is not None:
+        policies["power.policy"] = several(power, "power", "--power")
+    draft = draft_of(source, dragonfly, policies, given, range(seed, seed + seeds), plugins)
+    reading = read_seconds(source, dragonfly, seed)
+    plan = planned(draft)
+    usual = f"{policies['scheduler.order'][0]}"
+    labels = {point.labels: ", ".join(point.labels) or usual for point in plan.points}
+    kept = None
+    if out is not None:
+        names = {point.key: directory_of(labels[point.labels], point, plan)
+                 for point in plan.points}  # fmt: skip
+        kept = Kept(out, EXPERIMENT, names, overwrite)
+    drawn = whole if any((csv, swf, plot, recorded)) else None
+    runs = whole_runs(draft, plan, drawn, workers or enough(plan), kept)
+    if world().rank > 0:
+        return
+    columns: list[Column] = []
+    failed: dict[tuple[str, ...], Fault | Refused] = {
+        which: Refused(in_words(why)) for which, why in plan.refused.items()
+    }
+    for which, found in runs.items():
+        bad = [run.failed for run in found if run.failed]
+        if bad:
+            failed[which] = Fault(bad[0])
+            continue
+        made: Any = next(it for it in plan.points if it.labels == which).experiment()
+        columns.append(Column(labels[which], made, found, reading))
+    if not columns:
         raise next(iter(failed.values()))
-    if not all(one.measures.jobs for one in runs):
+    if not all(run.facts["measured_jobs"] for column in columns for run in column.runs):
+        read = columns[0].trace
         raise Refused(f"--warmup, --cooldown: none of {len(read):,} jobs is left to be measured; "
                       f"they are submitted within {show_duration(read.span_us / 1e6)}")  # fmt: skip
-    if launcher.rank() > 0:
-        return
-    from odonata.results.recorded import reproduction
-
-    beside = {it.label: reproduction(it.schedule, **cut) for it in runs if recorded}
-    write_files(runs, csv, swf, None if beside else plot)
-    if beside and plot is not None:
-        from odonata.figures.recorded import draw_reproductions
-
-        draw_reproductions({it.label: it.schedule for it in runs}, beside, plot)
+    beside = reproductions(columns, warmup, cooldown, plot) if recorded else {}
+    write_files(columns, csv, swf, None if beside else plot)
+    if write is not None:
+        write_text(write, draft.text)
     if as_json:
-        facts = [one.facts() for one in runs]
-        for known in facts if beside else ():
-            known["recorded"] = beside[known["label"]].facts()
-        print_json(facts[0] if len(facts) == 1 else {"runs": facts})
+        tell(columns, plan, beside)
     else:
-        show(runs, by, beside)
-    for name, why in failed.items():  # when all others have been told
-        raise type(why)(f"{name}: {why}")
+        show(columns, by, beside)
+        for path in (write, out):
+            if path is not None:
+                print(f"written to {path}")
+    for which, why in failed.items():  # when all others have been told
+        raise type(why)(f"{', '.join(which)}: {why}")
 
 
-def simulated(
-    models: dict[str, Cluster], reading: float, cut: dict[str, int],
-    failed: dict[str, Fault | Refused],
-) -> list[Ran]:  # fmt: skip
-    """Returns the runs; those that failed go to `failed`, by their labels. On several ranks each
-    rank has some of them, and the first gets all."""
-    from odonata.cluster.simulation import simulate
-    from odonata.experiment.progress import ProgressLine
-    from odonata.results.schedule_measures import measures
-    from pdes.transport import Serial, world
+def read_seconds(source: Any, machine: Any, seed: int) -> float:
+    """Returns what it takes to read the trace, or to make it; the runs need not read it again.
+    Refused where there is something wrong with it."""
+    began = time.perf_counter()
+    source.trace(machine.n_nodes if machine else None, seed)
+    return time.perf_counter() - began
 
-    transport = world()
-    if transport.size > len(models) and transport.rank == 0:
-        print(f"odonata: {len(models)} run{'s' * (len(models) > 1)} on {transport.size} ranks: a "
-              "run is not divided, so the others have nothing to do", file=sys.stderr)  # fmt: skip
-    made: list[Any] = []
-    for number, model in enumerate(models.values()):
-        if number % transport.size != transport.rank:
-            continue
-        line = ProgressLine(None, model.tick)
-        began = time.perf_counter()
-        try:
-            found, result, power = simulate(model, progress=line, transport=Serial())
-        except (Fault, Refused) as error:
-            made.append((number, error))
-            continue
-        finally:
-            line.close()
-        measured = measures(found, **cut)
-        seconds = time.perf_counter() - began - result.compile_seconds + reading
-        made.append((number, found, result, power, measured, seconds, reading))
-    named = list(models.items())
-    gathered = sorted((one for part in transport.everyone(made) for one in part),
-                      key=lambda it: it[0])  # fmt: skip
-    failed |= {named[one[0]][0]: one[1] for one in gathered if len(one) == 2}
-    return [Ran(*named[one[0]], *one[1:]) for one in gathered if len(one) > 2]
+
+OF_TRACE = re.compile(rf'^{WHERE}: trace\.(?:file|nodes|jobs) = (?:"[^"]*"|\S+): ')
+"""How a problem begins that is found when the jobs are read."""
+
+
+def planned(draft: Draft) -> Plan:
+    """Returns the plan of the sweep, on all ranks; with the columns that can be run."""
+    from pdes.transport import together, world
+
+    try:
+        plan = together(world(), lambda: draft.plan(tolerant=True))
+    except Refused as refusal:
+        raise Refused(in_words(str(refusal))) from None
+    size, count = world().size, len(plan.points)
+    if size > count and world().rank == 0:
+        print(f"odonata: {count} run{'s' * (count > 1)} on {size} ranks: a run is not divided, so "
+              "the others have nothing to do", file=sys.stderr)  # fmt: skip
+    return plan
+
+
+def in_words(problems: str) -> str:
+    """Returns the first problem of the experiment for who has not written it."""
+    return OF_TRACE.sub("", problems.splitlines()[0]).removeprefix(f"{WHERE}: ")
+
+
+def enough(plan: Plan) -> int:
+    """Returns on how many processes it is worth while to simulate."""
+    made: Any = plan.points[0].experiment()
+    return cores() if len(made.model().trace) * len(plan.points) >= MANY else 1
+
+
+def directory_of(label: str, point: Point, plan: Plan) -> str:
+    """Returns the name of the directory of a run that is kept."""
+    name = "-".join(re.findall(r"[\w.+-]+", label))
+    return f"{name}-seed-{point.seed:04d}" if len(plan.seeds) > 1 else name
+
+
+def whole(made: JobExperiment, found: Traded) -> Traded:
+    """Returns what is drawn and written of a run."""
+    return found
 
 
 # -- what a user reads
 
 
-def write_files(runs: Sequence[Ran], csv: Path | None, swf: Path | None, plot: Path | None) -> None:
+def reproductions(
+    columns: Sequence[Column], warmup_us: int, cooldown_us: int, plot: Path | None
+) -> dict[str, Reproduction]:
+    """Returns each run beside what the trace has recorded, by its label; drawn, if that is
+    wanted."""
+    from odonata.results.recorded import reproduction
+
+    runs = {label: run.schedule for column in columns for label, run in column.named}
+    found = {label: reproduction(schedule, warmup_us=warmup_us, cooldown_us=cooldown_us)
+             for label, schedule in runs.items()}  # fmt: skip
+    if plot is not None:
+        from odonata.figures.recorded import draw_reproductions
+
+        draw_reproductions(runs, found, plot)
+    return found
+
+
+def tell(columns: Sequence[Column], plan: Plan, beside: Mapping[str, Reproduction]) -> None:
+    """Print all that is known of the runs, for programs; of several seeds also the means; and what
+    was recorded `beside` them."""
+    from odonata.commands.sweep import facts as means
+    from odonata.sweeps.table import Swept
+
+    runs = [one for column in columns for one in column.told()]
+    for known, found_beside in zip(runs, beside.values(), strict=False):
+        known["recorded"] = found_beside.facts()
+    more = {}
+    if len(plan.seeds) > 1:
+        outcomes = {f"{column.label} {run.seed}": run for column in columns for run in column.runs}
+        found = Swept({"policies": tuple(column.label for column in columns)}, plan.seeds,
+                      tuple(outcomes), outcomes)  # fmt: skip
+        more = {"results": means(found, found.figures, None, Path(), ())["results"]}
+    print_json(runs[0] if len(runs) == 1 else {"runs": runs, **more})
+
+
+def write_files(
+    columns: Sequence[Column], csv: Path | None, swf: Path | None, plot: Path | None
+) -> None:
     """Write the files that were asked for; with several runs, one for each, named by it."""
     from odonata.results.job_table import write_csv, write_swf
 
-    for one in runs:
+    if csv is plot is swf is None:
+        return
+    runs = [(label, column, run) for column in columns for label, run in column.named]
+    for label, column, run in runs:
         if csv is not None:
-            path = beside(csv, one.label) if len(runs) > 1 else csv
-            taken = None if one.power is None else one.power.by_job
-            write_csv(one.schedule, path, one.model.trace.name, taken)
+            path = beside(csv, label) if len(runs) > 1 else csv
+            taken = None if run.power is None else run.power.by_job
+            write_csv(run.schedule, path, column.facts["trace"], taken)
         if swf is not None:
-            path = beside(swf, one.label) if len(runs) > 1 else swf
-            write_swf(one.schedule, path, [f"Scheduling: {one.label}"])
-    if plot is not None:
-        from odonata.figures.comparison import draw_schedules
-        from odonata.figures.schedule import write_overview
+            path = beside(swf, label) if len(runs) > 1 else swf
+            write_swf(run.schedule, path, [f"Scheduling: {label}"])
+    if plot is None:
+        return
+    if len(runs) > 1:
+        from odonata.figures import comparison
 
-        if len(runs) > 1:
-            power = {one.label: one.power for one in runs if one.power is not None}
-            draw_schedules({one.label: one.schedule for one in runs}, plot, power)
-        else:
-            from odonata.figures.power import Watts
+        power = {label: run.power for label, _, run in runs if run.power is not None}
+        comparison.draw_schedules({label: run.schedule for label, _, run in runs}, plot, power)
+        return
+    from odonata.figures.power import Watts
+    from odonata.figures.schedule import write_overview
 
-            one = runs[0]
-            price, carbon = (one.model.steps(name) for name in ("price", "carbon"))
-            write_overview(one.schedule, plot, Watts.of(one.schedule, one.power, price, carbon))
+    ((_, column, run),) = runs
+    price, carbon = (column.experiment.model().steps(name) for name in ("price", "carbon"))
+    write_overview(run.schedule, plot, Watts.of(run.schedule, run.power, price, carbon))
 
 
 def show(
-    runs: Sequence[Ran], by: Sequence[str] = (), beside: Mapping[str, Reproduction] | None = None
+    columns: Sequence[Column], by: Sequence[str], recorded: Mapping[str, Reproduction]
 ) -> None:
-    """Print the trace, and tables of so many runs as the terminal is wide for; also what was
-    recorded `beside` them, by their labels."""
+    """Print the trace, and tables of so many columns as the terminal is wide for; also what was
+    `recorded` beside them, by their labels."""
     from rich.text import Text
 
     from odonata.commands.recorded import show as show_recorded
+    from odonata.results.statistics import CONFIDENCE
     from odonata.results.summary_rows import account_of
 
     console = plain_console(highlight=False)
     if not console.is_terminal:  # a file or a pipe is as wide as it must be
         console.width = 100_000
-    first = runs[0].model
-    heading, *about = account_of(read_by_all(runs), first.nodes, first.machine, first.overrun)
-    about += [*differences(runs), *left_out_words(runs[0])]
+    model, seeds = columns[0].experiment.model(), len(columns[0].runs)
+    heading, *about = account_of(read_by_all(columns), model.nodes, model.machine, model.overrun)
+    about += [*differences(columns), *left_out_words(columns[0])]
+    about += [f"± is half of the {100 * CONFIDENCE:g} % confidence interval of the mean over "
+              f"{seeds} seeds (Student's t)."] * (seeds > 1)  # fmt: skip
     for line in (Text(heading, "bold"), *(Text(line, "dim") for line in about)):
         console.print(line, soft_wrap=True)
-    widest = max(12, *(len(one.label) for one in runs)) + 2
-    each = max(1, (console.width - NAMES_WIDTH) // widest)
-    for at in range(0, len(runs), each):
+    texts = [texts_of(column) for column in columns]
+    widest = max(
+        12,
+        *(len(one.label) for one in columns),
+        *(len(text) for parts in texts for rows in parts for text in rows.values()),
+    )
+    each = max(1, (console.width - NAMES_WIDTH) // (widest + 2))
+    for at in range(0, len(columns), each):
         console.print()
-        console.print(table(runs[at : at + each]))
+        console.print(table(columns[at : at + each], texts[at : at + each]))
         for what in by:
             console.print()
-            console.print(parts_table(runs[at : at + each], what))
-    if beside:
-        show_recorded(console, beside)
+            console.print(parts_table(columns[at : at + each], what))
+    if recorded:
+        show_recorded(console, recorded)
     console.print()
-    console.print(Text(time_words(runs), "dim"), soft_wrap=True)
+    console.print(Text(time_words(columns), "dim"), soft_wrap=True)
 
 
-def left_out_words(one: Ran) -> list[str]:
+def left_out_words(one: Column) -> list[str]:
     """Returns what --warmup and --cooldown leave out, which is the same in all runs."""
-    if not one.measures.left_out:
+    if not one.facts["left_out"]:
         return []
-    whole = "the makespan is" if one.power is None else "the makespan, energy and power are"
-    return [f"{one.measures.left_out:,} jobs are left out, as they are submitted in the warm-up or "
+    whole = "the makespan is" if "power" not in one.facts else "the makespan, energy and power are"
+    return [f"{one.facts['left_out']:,} jobs are left out, as they are submitted in the warm-up or "
             f"the cool-down; {whole} of the whole run"]  # fmt: skip
 
 
-def time_words(runs: Sequence[Ran]) -> str:
+def time_words(columns: Sequence[Column]) -> str:
     """Returns what took time besides the simulations."""
-    loaded = sum(one.result.compile_seconds for one in runs)
-    words = (f"trace read in {show_duration(runs[0].read_seconds)}, kernels compiled or loaded in "
+    loaded = sum(run.facts["compile_seconds"] for column in columns for run in column.runs)
+    words = (f"trace read in {show_duration(columns[0].reading)}, kernels compiled or loaded in "
              f"{show_duration(loaded)}")  # fmt: skip
-    whole = command_seconds()
-    return words if whole is None else f"{words}; the whole command took {show_duration(whole)}"
+    every = command_seconds()
+    return words if every is None else f"{words}; the whole command took {show_duration(every)}"
 
 
-def read_by_all(runs: Sequence[Ran]) -> Trace:
+def read_by_all(columns: Sequence[Column]) -> Trace:
     """Returns the trace of the run with the most jobs, with the account that all runs share."""
     from odonata.traces.trace import Account
 
-    accounts = [one.model.trace.account for one in runs]
+    accounts = [one.trace.account for one in columns]
 
     def shared(name: str) -> dict[str, int]:
         return {reason: count for reason, count in getattr(accounts[0], name).items()
                 if all(getattr(it, name).get(reason) == count for it in accounts)}  # fmt: skip
 
     account = Account(accounts[0].records, *map(shared, ("dropped", "repaired", "noted")))
-    return replace(max((one.model.trace for one in runs), key=len), account=account)
+    return replace(max((one.trace for one in columns), key=len), account=account)
 
 
-def differences(runs: Sequence[Ran]) -> list[str]:
+def differences(columns: Sequence[Column]) -> list[str]:
     """Returns sentences on what became of jobs in some of the runs only; where not all of them run
     the same jobs, that is said."""
-    shared, found = {*read_by_all(runs).account.lines()}, dict[str, list[str]]()
-    for one in runs:
-        for line in one.model.trace.account.lines():
+    shared, found = {*read_by_all(columns).account.lines()}, dict[str, list[str]]()
+    for one in columns:
+        for line in one.trace.account.lines():
             if line not in shared:
                 found.setdefault(line, []).append(one.label)
     lines = [f"{', '.join(labels)}: {line}" for line, labels in found.items()]
-    if len({len(one.model.trace) for one in runs}) > 1:
+    if len({len(one.trace) for one in columns}) > 1:
         lines.append("Not all columns are of the same jobs: those that drop some are not to be "
                      "compared with the others.")  # fmt: skip
     return lines
 
 
-FIELD = {"measured_jobs": "jobs"}
-"""The figures that `Measures` calls by another name."""
 NAMES_WIDTH = 26
 """Letters that the names of measures take."""
 
 
-def table(runs: Sequence[Ran]) -> Any:
-    """Returns a column per run."""
+def texts_of(column: Column) -> list[dict[str, str]]:
+    """Returns the texts of the figures of a column by their names, in three parts: of one run, or
+    means with half of their intervals."""
+    from odonata.results.statistics import interval
+
+    facts = [run.facts for run in column.runs]
+    if len(facts) == 1:
+        return [*rows_of(facts[0]), engine_rows(facts[0])]
+    means, halves = dict(facts[0]), dict(facts[0])
+    for name in facts[0]:
+        values = [one[name] for one in facts]
+        if all(isinstance(value, int | float) for value in values):
+            made = interval(values)
+            means[name], halves[name] = made.mean, made.half
+    both = zip(rows_of(means), rows_of(halves), strict=True)
+    return [{name: text if text == "-" else f"{text} ± {half[name]}" for name, text in mean.items()}
+            for mean, half in both]  # fmt: skip
+
+
+def rows_of(facts: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
+    """Returns the measures of a schedule by their names, and those of its power."""
+    from odonata.results.power_measures import PowerMeasures, power_rows
+    from odonata.results.register import number
+    from odonata.results.summary_rows import OF_SCHEDULES, STATES_SHOWN
+
+    rows = {}
+    for at, figure in enumerate(OF_SCHEDULES):
+        if at == STATES_SHOWN:
+            rows["molded"] = "-" if facts["molded_jobs"] is None else f"{facts['molded_jobs']:,}"
+        rows[figure.name] = figure.text(facts[figure.path])
+    for words, path in (("{} per job", "{}_per_job"), ("{}, at the fewest", "fewest_{}_per_job")):
+        for of in ("groups", "routers"):
+            if path.format(of) in facts:
+                rows[words.format(of)] = number(facts[path.format(of)])
+    if "power" not in facts:
+        return rows, {}
+    watts = PowerMeasures(**{one.name: facts[one.name] for one in fields(PowerMeasures)})
+    return rows, {name: text for name, text, _ in power_rows(watts)}
+
+
+def engine_rows(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Returns how fast a run was, and its digest."""
+    return {"simulated in": show_duration(facts["wall_seconds"]),
+            "jobs per second": show_count(facts["jobs_per_second"]),
+            "digest": facts["digest"][:12]}  # fmt: skip
+
+
+def table(columns: Sequence[Column], texts: Sequence[Sequence[Mapping[str, str]]]) -> Any:
+    """Returns a table with a column for each combination of policies."""
     from rich.table import Table
     from rich.text import Text
 
-    from odonata.results.facts import jobs_per_second
-    from odonata.results.summary_rows import (
-        OF_SCHEDULES,
-        STATES_SHOWN,
-        fewest_rows,
-        molded_rows,
-        spread_rows,
-    )
-
     shown = Table(box=None, pad_edge=False, header_style="bold")
     shown.add_column("", no_wrap=True, style="dim")
-    for one in runs:
+    for one in columns:
         shown.add_column(Text(one.label), justify="right", no_wrap=True)
-    for at, figure in enumerate(OF_SCHEDULES):
-        if at == STATES_SHOWN and any(one.schedule.molds is not None for one in runs):
-            shown.add_row("molded", *(dict(it[:2] for it in molded_rows(one.schedule)).get(
-                "molded", "-") for one in runs))  # fmt: skip
-        shown.add_row(
-            figure.name,
-            *(
-                figure.text(getattr(one.measures, FIELD.get(figure.path, figure.path)))
-                for one in runs
-            ),
-        )
-    for rows in zip(*(spread_rows(one.schedule) for one in runs), strict=True):
-        shown.add_row(rows[0][0], *(row[1] for row in rows))
-    for fewest in zip(*(fewest_rows(one.schedule) for one in runs), strict=True):
-        shown.add_row(fewest[0][0], *(row[1] for row in fewest))
-    for watts in watts_rows(runs):
-        shown.add_row(*watts)
-    shown.add_row("simulated in", *(show_duration(one.result.wall_seconds) for one in runs))
-    shown.add_row("jobs per second", *(show_count(jobs_per_second(it.result)) for it in runs))
-    shown.add_row("digest", *(one.result.digest[:12] for one in runs))
+    for part in zip(*texts, strict=True):
+        for name in dict.fromkeys(name for rows in part for name in rows):
+            row = [rows.get(name, "-") for rows in part]
+            if name != "molded" or {*row} != {"-"}:
+                shown.add_row(name, *row)
     return shown
 
 
-def watts_rows(runs: Sequence[Ran]) -> list[list[str]]:
-    """Returns the measures of power, a column per run; none where it was not simulated."""
-    from odonata.results.power_measures import power_rows
-
-    found = [power_rows(one.power_measures) if one.power_measures else [] for one in runs]
-    names = dict.fromkeys(row[0] for rows in found for row in rows)
-    of = [{row[0]: row[1] for row in rows} for rows in found]
-    return [[name, *(rows.get(name, "-") for rows in of)] for name in names]
-
-
-def parts_table(runs: Sequence[Ran], by: str) -> Any:
+def parts_table(columns: Sequence[Column], by: str) -> Any:
     """Returns mean waits by one of PARTS, a column per run; turnarounds where jobs are moldable,
     whose run times depend on the policy."""
     from rich.table import Table
     from rich.text import Text
 
+    from odonata.sweeps.table import mean_of
+
     shown = Table(box=None, pad_edge=False, header_style="bold")
-    what = "turnaround" if any(one.schedule.molds is not None for one in runs) else "wait"
+    molded = any(one.facts["molded_jobs"] is not None for one in columns)
+    what = "turnaround" if molded else "wait"
     shown.add_column(f"mean {what}, by {'nodes' if by == 'size' else by}", style="dim",
                      no_wrap=True)  # fmt: skip
     shown.add_column("jobs", justify="right", style="dim")
-    for one in runs:
+    for one in columns:
         shown.add_column(Text(one.label), justify="right", no_wrap=True)
-    parts = [{part.name: part for part in getattr(one.measures, f"by_{PARTS[by]}")} for one in runs]
-    for name in dict.fromkeys(name for of in parts for name in of):
-        rows = [of.get(name) for of in parts]
-        jobs = max(part.jobs for part in rows if part is not None)  # a run may drop some
-        if jobs:
-            means = (None if part is None else getattr(part, f"mean_{what}_s") for part in rows)
+    parts = [[{part["name"]: part for part in run.facts[f"by_{PARTS[by]}"]} for run in one.runs]
+             for one in columns]  # fmt: skip
+    for name in dict.fromkeys(name for column in parts for of in column for name in of):
+        jobs = max(of[name]["jobs"] for column in parts for of in column if name in of)
+        if jobs:  # a run may drop some
+            means = (mean_of(of.get(name, {}).get(f"mean_{what}_s") for of in column)
+                     for column in parts)  # fmt: skip
             shown.add_row(name or "unknown", f"{jobs:,}", *map(show_duration, means))
     return shown

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odonata.commands.group import SETTINGS
-from odonata.commands.options import Quantity, cores, json_option, plugin_option
+from odonata.commands.options import Quantity, jobs_option, json_option, plugin_option
 from odonata.commands.output import print_json
 from odonata.experiment.terminal import plain_console
 from odonata.sweeps import FORMATS, LOGS, WIDTHS
@@ -55,13 +55,7 @@ SATURATION = "saturation.csv"
     help="Where results go; what is there already is not simulated again.  [default: "
     "out/sweep-NAME]",
 )
-@click.option(
-    "--jobs",
-    type=click.IntRange(1),
-    metavar="N",
-    default=cores,
-    help="Simulations at a time, by default one per core; under mpiexec one per rank.",
-)
+@jobs_option
 @click.option(
     "--figure",
     "figures",

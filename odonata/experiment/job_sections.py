@@ -185,7 +185,8 @@ class JobSections(Policies):
                 if f"{section}.iterations" not in self.given:
                     job = replace(job, iterations=found.iterations)
             job = replace(job, sensitive=self._sensitive(section, job))
-            made += [replace(job, name=numbered(name, k + 1) if count > 1 else name)
+            made += [replace(job, name=numbered(name, k + 1) if count > 1 else name,
+                             number=None if job.number is None else job.number + k)
                      for k in range(count)]  # fmt: skip
             self.owners += [section] * count
         return tuple(made)

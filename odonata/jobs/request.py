@@ -134,6 +134,11 @@ class Job:
         (), "stages", "What each task does in an iteration, one after the other, in place of a "
         "pattern; beside a profile, in place of its stages, with sizes as given.",
     )  # fmt: skip
+    number: int | None = setting(
+        None, "whole", "The number that its random numbers depend on, as where it stands alone and "
+        "is to draw what it drew among others.", least=0, most=2**31 - 1, none="auto",
+        otherwise="its place among all jobs, from 0",
+    )  # fmt: skip
 
     @property
     def parts(self) -> tuple[Stage, ...]:

@@ -1,26 +1,23 @@
 """How long each job of a run takes alone: on the same nodes, without other jobs and without any
 traffic.
 
-`measure` simulates that, and keeps it beside the run, in `alone.json`. The random numbers of a job
-are the same as in the run, so a job that was alone there takes exactly as long again.
+`odonata slowdown` simulates that, and it is kept beside the run, in `alone.json`. The random
+numbers of a job are the same as in the run, so a job that was alone there takes exactly as long
+again.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odonata.agents.network import Network
-from odonata.jobs.board import BEGAN, OVER
+from odonata.experiment.experiment import Experiment
 from odonata.jobs.record import JobRecord
 from pdes.checksum import is_intact, with_checksum
-from pdes.driver import run
-from pdes.errors import Refused
 from pdes.replacing import write_whole
-from pdes.transport import Serial
 
 if TYPE_CHECKING:
     from odonata.results.run import Run
@@ -28,37 +25,23 @@ if TYPE_CHECKING:
 FILE = "alone.json"
 
 
-def by_itself(network: Network, record: JobRecord) -> Network:
-    """Returns the network with one of its jobs only, on the nodes that it had."""
-    assert network.workload is not None
-    job = replace(network.jobs[record.number], on=record.labels, arrival_ps=0, background=False)
-    workload = replace(
-        network.workload, jobs=(job,), numbers=(network.workload.number_of(record.number),),
-        order="fcfs", order_parameters=(), allocation="simple", allocation_parameters=(),
-        telemetry_ps=None,
-    )  # fmt: skip
-    return replace(network, traffic=(), workload=workload, power=None, dedicated_scheduler=False)
+def alone(made: Experiment, record: JobRecord) -> Experiment:
+    """Returns the experiment in which a job of a run is by itself, on the nodes that it had."""
+    number = made.model().workload
+    assert number is not None
+    job = replace(made.jobs[record.number], on=record.labels, arrival_ps=0, background=False,
+                  number=number.number_of(record.number))  # fmt: skip
+    scheduler = replace(made.scheduler, order="fcfs", order_parameters=(), allocation="simple",
+                        allocation_parameters=(), telemetry_ps=None)  # fmt: skip
+    run = replace(made.run, end=None, dedicated_scheduler=False)
+    return replace(made, jobs=(job,), traffic=(), scheduler=scheduler, run=run, power=None,
+                   market=None, metrics=replace(made.metrics, trace_packets=None))  # fmt: skip
 
 
-def alone_ps(network: Network, record: JobRecord) -> int:
-    """Returns how long a job takes alone, in ps."""
-    result = run(by_itself(network, record), None, transport=Serial())
-    board = result.outcome["board"][0]
-    return int(board[OVER] - board[BEGAN])
-
-
-def measure(run_: Run, told: Callable[[JobRecord, int], None] = lambda job, ps: None) -> list[int]:
-    """Simulate every job of a run that is done by itself, and keep how long each took. Returns
-    these times in ps, -1 for jobs that are not done. `told` hears of each."""
-    if run_.missing:
-        raise Refused(f"{run_.path}: {run_.missing}")
-    found = []
-    for record in run_.job_records:
-        found.append(alone_ps(run_.network, record) if record.end_ps is not None else -1)
-        told(record, found[-1])
-    text = json.dumps({"id": run_.attributes["id"], "alone_ps": found})
-    write_whole(run_.path / FILE, with_checksum(text) + "\n")
-    return found
+def keep(run: Run, alone_ps: Sequence[int]) -> None:
+    """Keep how long each job of a run takes alone, beside it."""
+    text = json.dumps({"id": run.attributes["id"], "alone_ps": [*alone_ps]})
+    write_whole(run.path / FILE, with_checksum(text) + "\n")
 
 
 def measured(path: Path, run_id: str, jobs: int) -> list[int] | None:

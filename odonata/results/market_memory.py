@@ -16,6 +16,7 @@ from odonata.jobs.schedule import FINISHED, Schedule
 from odonata.results.market import Bids, Market, Rules, Tracking, measured_until
 from odonata.results.qualities import CapLogs, JobTypes
 from pdes.driver import Result, run
+from pdes.engine import Progress
 from pdes.log import Appended
 from pdes.transport import Transport
 
@@ -94,13 +95,17 @@ class MarketLogs(LogsInMemory):
 
 
 def simulate_market(
-    model: Cluster, end_us: int | None, *, transport: Transport | None = None
+    model: Cluster,
+    end_us: int | None,
+    *,
+    transport: Transport | None = None,
+    progress: Progress | None = None,
 ) -> Traded:
     """Returns what comes of a run to a time, or to the last job's end."""
     gathered = MarketLogs()
     if model.market is not None:
         model = Judged(**{one.name: getattr(model, one.name) for one in fields(model)})
-    result = run(model, end_us, log=gathered.take, transport=transport)
+    result = run(model, end_us, log=gathered.take, transport=transport, progress=progress)
     if end_us is None:
         check_all_done(model, result)
     schedule = gathered.schedule(model, result.time + (end_us is None))

@@ -7,7 +7,7 @@ made of this, and so are the same for both.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from odonata.results.alone import slowdowns
 from odonata.results.job_network import JobNetwork
 from odonata.results.performance import Performance, job_energy, performance, schedule_of
 from odonata.results.power_measures import PowerMeasures, power_measures
-from odonata.results.schedule_measures import Measures, measures
+from odonata.results.schedule_measures import Measures, measures_of
 from pdes.clock import TICKS
 from pdes.driver import Result, run
 
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from odonata.agents.network import Network
     from odonata.cluster.model import Cluster
     from odonata.results.market import Market
+    from odonata.results.market_memory import Traded
     from odonata.results.run import Run
+    from pdes.engine import Progress
     from pdes.transport import Transport
 
 AnyExperiment = Experiment | JobExperiment
@@ -49,8 +51,6 @@ class Measured:
     alone_ps: Sequence[int] | None = None
     power: PowerMeasures | None = None
     market: Market | None = None
-    cut: Mapping[str, int] | None = None
-    """What the measures of the schedule leave out: the keywords of `measures`."""
 
     @classmethod
     def of_run(cls, run: Run) -> Measured:
@@ -73,6 +73,20 @@ class Measured:
         schedule = schedule_of(network, result, made.name)
         return replace(found, schedule=schedule, taken=job_energy(network, result, schedule),
                        networks=JobNetwork.of(network, result.outcome))  # fmt: skip
+
+    @classmethod
+    def of_traded(cls, made: JobExperiment, found: Traded) -> Measured:
+        """Returns what a run of jobs that was simulated in memory has."""
+        it, watts, model = (
+            cls(made, schedule=found.schedule, market=found.market),
+            found.power,
+            made.model(),
+        )
+        if watts is None:
+            return it
+        price, carbon = (model.steps(name) for name in ("price", "carbon"))
+        measures = power_measures(watts, found.schedule.trace, price, carbon)
+        return replace(it, taken=watts.by_job, power=measures)
 
     @property
     def cluster(self) -> Cluster:
@@ -102,7 +116,7 @@ class Measured:
     def measures(self) -> Measures:
         """Returns the measures of its schedule."""
         assert self.schedule is not None
-        return measures(self.schedule, **self.cut or {})
+        return measures_of(self.schedule, self.experiment)
 
     @cached_property
     def facts(self) -> dict[str, Any]:
@@ -131,25 +145,37 @@ def simulated(made: AnyExperiment, transport: Transport | None = None) -> tuple[
     """Returns what is measured of an experiment after simulating it, in memory, and the engine's
     account. What is measured of power in a run of packets is not known then, except for the energy
     of its jobs."""
-    end = made.run.end
     if isinstance(made, Experiment):
-        result = run(made.model(), end, transport=transport)
+        result = run(made.model(), made.run.end, transport=transport)
         return Measured.of_packets(made, result), result
+    found = traded(made, transport)
+    return Measured.of_traded(made, found), found.result
+
+
+def traded(
+    made: JobExperiment, transport: Transport | None = None, progress: Progress | None = None
+) -> Traded:
+    """Returns what becomes of an experiment of jobs that is simulated in memory."""
     from odonata.results.market_memory import simulate_market
 
-    model, end_us = made.model(), None if end is None else end // TICKS[made.tick]
-    schedule, result, watts, market = simulate_market(model, end_us, transport=transport)
-    found = Measured(made, schedule=schedule, market=market)
-    if watts is not None:
-        price, carbon = (model.steps(name) for name in ("price", "carbon"))
-        watts_measured = power_measures(watts, schedule.trace, price, carbon)
-        found = replace(found, taken=watts.by_job, power=watts_measured)
-    return found, result
+    end_us = None if made.run.end is None else made.run.end // TICKS[made.tick]
+    return simulate_market(made.model(), end_us, transport=transport, progress=progress)
 
 
 def simulated_facts(made: AnyExperiment, transport: Transport | None = None) -> dict[str, Any]:
     """Returns what is known of an experiment after simulating it, in memory."""
-    from odonata.results.facts import result_facts
+    return _facts(*simulated(made, transport))
 
-    found, result = simulated(made, transport)
-    return {**result_facts(result), **found.facts}
+
+def traded_facts(made: JobExperiment, found: Traded) -> dict[str, Any]:
+    """Returns the same of an experiment that was simulated."""
+    return _facts(Measured.of_traded(made, found), found.result)
+
+
+def _facts(it: Measured, result: Result) -> dict[str, Any]:
+    from odonata.results.facts import jobs_per_second, result_facts
+
+    found = {**result_facts(result), **it.facts}
+    if it.performance is None:
+        found["jobs_per_second"] = jobs_per_second(result)
+    return found

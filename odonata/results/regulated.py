@@ -1,26 +1,25 @@
 """Hours of regulation of several runs together, and the same hours without demand response.
 
 Without it jobs start in order of arrival, whenever nodes are idle, and nobody is capped: the power
-policy `none`, and no market.
+policy `none`, and no market. Both are points of one sweep, and `part_of` is what is kept of either.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from odonata.cluster.simulation import simulate
 from odonata.experiment.experiment import JobExperiment
 from odonata.jobs.schedule import TO_COME, Schedule
+from odonata.jobs.series import Steps
 from odonata.results.market import G_PER_KG, HourFacts, Market, OfType, of_types
 from odonata.results.market_measures import MarketMeasures, measures_of
-from odonata.results.market_memory import simulate_market
+from odonata.results.market_memory import Traded
 from odonata.results.qualities import (
     CapLogs,
     JobTypes,
@@ -32,11 +31,30 @@ from odonata.results.qualities import (
 from odonata.results.register import KWH
 from odonata.traces.trace import SECOND, Whole
 from pdes.clock import TICKS
-from pdes.errors import Refused
-from pdes.transport import Serial
 
+WITHOUT = ("market=none", "power.policy=none", "trace.overrun=extend")
+"""What is changed where there is no demand response."""
 NO_CAPS = CapLogs(*(tuple(np.zeros(0, np.int64) for _ in range(count)) for count in (3, 3, 2)))  # type: ignore[arg-type]
 """The logs of a run in which nobody is capped."""
+
+
+class Followed(NamedTuple):
+    """What is kept of a run in a market: its hours, and what the work would still take that is left
+    at its end."""
+
+    market: Market
+    left_kwh: float
+
+
+class Plain(NamedTuple):
+    """What is kept of a run without demand response: what became of its jobs until its end."""
+
+    schedule: Schedule
+    types: JobTypes
+    nodes: int
+    idle_w: float
+    carbon: Steps | None
+    until: int
 
 
 class Without(NamedTuple):
@@ -61,6 +79,12 @@ class OneRun(NamedTuple):
     market: Market
     left_kwh: float
     without: Without
+
+
+def one_run(seed: int, digest: str, followed: Followed, plain: Plain) -> OneRun:
+    """Returns a run with the same without demand response."""
+    market, left_kwh = followed
+    return OneRun(seed, digest, market, left_kwh, without(plain, market.rules.hour_us))
 
 
 class Beside(NamedTuple):
@@ -220,45 +244,38 @@ def _quality(market: Market) -> Numbers:
     return market.quality
 
 
-def seeded(made: JobExperiment, seed: int) -> JobExperiment:
-    """Returns the same experiment with another seed."""
-    return replace(made, run=replace(made.run, seed=seed))
+def part_of(made: JobExperiment, found: Traded) -> Followed | Plain:
+    """Returns what is kept of a run, with a market or without."""
+    model = made.model()
+    assert model.power is not None
+    market, idle_w = found.market, model.power.idle
+    if market is None:
+        assert model.types is not None
+        assert made.run.end is not None
+        return Plain(found.schedule, JobTypes.of(model.types), model.nodes, idle_w,
+                     model.steps("carbon"), made.run.end // TICKS[made.tick])  # fmt: skip
+    assert market.types is not None
+    assert market.left_us is not None
+    _ = market.by_hour, market.quality, market.measures  # while it is open
+    left = left_kwh(market.schedule, market.left_us, market.types, idle_w)
+    return Followed(market, left)
 
 
-def alone(made: JobExperiment) -> JobExperiment:
-    """Returns the same hours without demand response."""
-    assert made.power is not None
-    power = replace(made.power, policy="none", policy_parameters=())
-    return replace(made, market=None, power=power,
-                   trace=replace(made.trace, overrun="extend"))  # fmt: skip
-
-
-def ticks_of(made: JobExperiment) -> int:
-    """Returns when a run ends, in ticks."""
-    assert made.run.end is not None
-    return int(made.run.end // TICKS[made.tick])
-
-
-def without(made: JobExperiment) -> Without:
-    """Returns what becomes of the same jobs without demand response."""
-    model, until = alone(made).model(), ticks_of(made)
-    schedule = simulate(model, until, transport=Serial()).schedule
-    assert model.types is not None
-    assert made.market is not None
-    types, idle_w = JobTypes.of(model.types), idle_of(made)
+def without(plain: Plain, hour: int) -> Without:
+    """Returns what became of jobs without demand response, in hours of so many ticks."""
+    schedule, types, until, carbon = plain.schedule, plain.types, plain.until, plain.carbon
     left = left_by_logs(schedule, types, NO_CAPS, until)
-    length = made.market.hour_ps // TICKS[made.tick]
-    begins, carbon = np.arange(0, until, length), model.steps("carbon")
+    begins = np.arange(0, until, hour)
     changes = np.zeros(0, np.int64) if carbon is None else carbon.times[carbon.times < until]
     since = np.union1d(begins, changes)
-    kwh = energy_kwh(schedule, types, model.nodes, idle_w, np.append(since, until))
+    kwh = energy_kwh(schedule, types, plain.nodes, plain.idle_w, np.append(since, until))
     by_hour = np.searchsorted(since, begins)  # where each begins
     carbon_kg = None
     if carbon is not None:
         grams = kwh * carbon.values[np.searchsorted(carbon.times, since, "right") - 1]
         carbon_kg = np.add.reduceat(grams, by_hour) / G_PER_KG
     return Without(degradations(schedule, left, until), waits_s(schedule, until),
-                   np.add.reduceat(kwh, by_hour), left_kwh(schedule, left, types, idle_w),
+                   np.add.reduceat(kwh, by_hour), left_kwh(schedule, left, types, plain.idle_w),
                    carbon_kg)  # fmt: skip
 
 
@@ -283,13 +300,6 @@ def energy_kwh(
     return found
 
 
-def idle_of(made: JobExperiment) -> float:
-    """Returns what an idle node draws."""
-    power = made.model().power
-    assert power is not None
-    return power.idle
-
-
 def left_kwh(schedule: Schedule, left_us: Numbers, types: JobTypes, idle_w: float) -> float:
     """Returns what jobs would still take without caps, above what idle nodes draw, that have been
     submitted and are not over; `left_us` of those that have begun."""
@@ -298,36 +308,3 @@ def left_kwh(schedule: Schedule, left_us: Numbers, types: JobTypes, idle_w: floa
     us = np.where((schedule.end_us >= 0) | (schedule.state == TO_COME), 0.0, us)
     more_w = types.most_w[types.of_job] - idle_w
     return float((us * trace.nodes * more_w).sum()) / SECOND / KWH
-
-
-def left_of(market: Market, made: JobExperiment) -> float:
-    """Returns what the work would still take that is left at the end of a run in a market."""
-    assert market.types is not None
-    assert market.left_us is not None
-    return left_kwh(market.schedule, market.left_us, market.types, idle_of(made))
-
-
-def in_memory(made: JobExperiment) -> OneRun:
-    """Returns what comes of an experiment, simulated in memory."""
-    _, result, _, market = simulate_market(made.model(), ticks_of(made), transport=Serial())
-    assert market is not None
-    return OneRun(made.run.seed, result.digest, market, left_of(market, made), without(made))
-
-
-def kept(made: JobExperiment, file: Path, out: Path, overwrite: bool) -> OneRun:
-    """Returns the same, of a run that is kept in a directory; `file` is its experiment, whatever
-    the seed."""
-    from odonata.results.execution import RunOptions, execute
-    from odonata.results.run import Run
-
-    changes = (f"run.seed={made.run.seed}",)
-    execute(RunOptions(file, out, changes, overwrite=overwrite, progress=False))
-    with Run(out) as run:
-        if not run.complete:
-            raise Refused(f"stopped before its end: go on with `odonata run --resume -o {out}`, "
-                          f"and see what came of it with `odonata report {out}`")  # fmt: skip
-        market, digest = run.market, run.digest
-        assert market is not None
-        one = OneRun(made.run.seed, digest or "", market, left_of(market, made), without(made))
-        _ = one.market.by_hour, one.market.quality, one.market.measures  # while it is open
-    return one

@@ -353,10 +353,11 @@ class Run:
 
     @cached_property
     def measures(self) -> Measures:
-        """Returns the measures of the schedule, without any warm-up."""
-        from odonata.results.schedule_measures import measures
+        """Returns the measures of the schedule, without the warm-up and the cool-down that the
+        experiment says."""
+        from odonata.results.schedule_measures import measures_of
 
-        return measures(self.schedule)
+        return measures_of(self.schedule, self.experiment)
 
     @cached_property
     def job_network(self) -> list[JobNetwork]:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from odonata.experiment.experiment import Experiment, JobExperiment
 from odonata.jobs.schedule import FINISHED, KILLED, RUNNING, TO_COME, WAITING, Schedule
 from odonata.results.schedule_series import Floats, first_us, segment_ends_us, steps, total
 from odonata.traces.trace import SECOND, Whole
@@ -30,6 +31,7 @@ MOST_USERS = 10
 UNNAMED = "unknown"
 """Stands for the user, project or application of jobs of which it is not recorded."""
 HOUR = 3600 * SECOND
+MICROSECOND_PS = 10**6
 Bools = npt.NDArray[np.bool_]
 
 
@@ -168,6 +170,15 @@ def measures(
         by_project=by_name(schedule, times, kept, trace.project, trace.projects),
         by_application=by_name(schedule, times, kept, trace.application, trace.applications),
     )
+
+
+def measures_of(schedule: Schedule, made: Experiment | JobExperiment) -> Measures:
+    """Returns the measures of an experiment's schedule, without the warm-up and the cool-down that
+    its [trace] says, where it has one."""
+    if isinstance(made, Experiment):
+        return measures(schedule)
+    return measures(schedule, warmup_us=made.trace.warmup_ps // MICROSECOND_PS,
+                    cooldown_us=made.trace.cooldown_ps // MICROSECOND_PS)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

@@ -319,14 +319,6 @@ def spread_rows(schedule: Schedule) -> list[tuple[str, str, str]]:
             for word in ("groups", "routers")]  # fmt: skip
 
 
-def fewest_rows(schedule: Schedule) -> list[tuple[str, str]]:
-    """Returns the fewest groups and routers per running job, where jobs were placed."""
-    found = fragmentation(schedule)
-    facts = found.facts() if found else {}
-    return [(f"{word}, at the fewest", number(facts[f"fewest_{word}_per_job"]))
-            for word in ("groups", "routers") if facts]  # fmt: skip
-
-
 def molded_rows(schedule: Schedule) -> list[tuple[str, str, str]]:
     """Returns how many jobs ran in a configuration that a power policy chose, where jobs are
     moldable."""

@@ -40,6 +40,8 @@ CHOICES = {
 RANGE = re.compile(r"([-+]?[\d.]+(?:[eE][-+]?\d+)?):([-+]?[\d.]+(?:[eE][-+]?\d+)?)"
                    r":([\d.]+(?:[eE][-+]?\d+)?)")  # fmt: skip
 """First, last and step of a range of numbers."""
+BARE = re.compile(r"[A-Za-z0-9_-]+")
+"""A key of TOML that needs no quotes."""
 
 
 class Value(NamedTuple):
@@ -337,11 +339,16 @@ def toml(value: Any) -> str:
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, dict):
-        inner = ", ".join(f"{quoted(key)} = {toml(each)}" for key, each in value.items())
-        return f"{{ {inner} }}"
+        inner = ", ".join(f"{key_text(key)} = {toml(each)}" for key, each in value.items())
+        return f"{{ {inner} }}" if inner else "{}"
     if isinstance(value, list):
         return f"[{', '.join(map(toml, value))}]"
     return str(value)
+
+
+def key_text(key: str) -> str:
+    """Returns a key as TOML, which has quotes only where it needs them."""
+    return key if BARE.fullmatch(key) else quoted(key)
 
 
 def number_of(label: str) -> float | int | str:

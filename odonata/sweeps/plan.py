@@ -12,13 +12,14 @@ import itertools
 import json
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from odonata.experiment.experiment import SEED, Experiment, JobExperiment
+from odonata.experiment.experiment import BY_PATH, SEED, Experiment, JobExperiment
 from odonata.experiment.reading import load, parse, text_of, tree_of, with_included
 from odonata.results.statistics import METHODS, RESAMPLED
 from odonata.study.contract import Case
@@ -31,6 +32,9 @@ MOST_PROBLEMS = 20
 INDIFFERENT = ("name", "about", "plugins", "run.protocol", "run.checkpoint_every",
                "run.dedicated_scheduler")  # fmt: skip
 """Keys that do not decide an outcome; nor do those of [metrics]."""
+YOUNGER = ("trace.warmup", "trace.cooldown", "jobs.number")
+INDEX = re.compile(r"\[\d+\]")
+"""Keys that decide one only where they are given: sweeps that were begun without them go on."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,8 @@ class Plan:
     """A point for each program that is compiled."""
     seeded: bool | None = None
     """Whether the seed decides anything at any combination; None where only runs can tell."""
+    refused: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+    """Why combinations cannot be simulated, by their labels, where the others are all the same."""
 
     def facts(self) -> dict[str, Any]:
         """Returns what is kept of it beside the outcomes."""
@@ -110,11 +116,12 @@ def planned(
     axes: Sequence[Axis] = (),
     *,
     text: str | None = None,
+    tolerant: bool = False,
 ) -> Plan:
     """Returns the plan of a sweep. `changes` with several values are axes, in place of those of the
     file of that name; so are `axes`. `wanted` replaces what [sweep] says of seeds, figures and the
     rest; `text` stands for the file. Every combination is read and checked. Refused with what is
-    wrong."""
+    wrong; one that is `tolerant` has the points of the other combinations."""
     said = replace(asked_in(file, text), **(wanted or {}))
     every, fixed = merged([*said.axes, *axes], changes)
     for axis in every.values():
@@ -126,10 +133,8 @@ def planned(
         del every[SEED]
     seeds = _seeds(every.pop(SEED, None), said.seeds, file, text, fixed, plugins, every)
     order = tuple(every.values())
-    points, variants, seeded, replicates = _points(file, text, order, seeds, fixed,
-                                                   tuple(map(str, plugins)))  # fmt: skip
-    said = replace(said, axes=order, interval=_method(said.interval, replicates))
-    return Plan(str(file), order, seeds, points, said, variants, seeded)
+    plan = Plan(str(file), order, seeds, (), replace(said, axes=order), ())
+    return _with_points(plan, fixed, tuple(map(str, plugins)), text, tolerant)
 
 
 def _method(asked: str, replicates: set[bool]) -> str:
@@ -196,12 +201,11 @@ def _seeds(
     return tuple(range(base, base + count))
 
 
-def _points(
-    file: Path, text: str | None, axes: tuple[Axis, ...], seeds: tuple[int, ...],
-    fixed: Sequence[str], plugins: tuple[str, ...],
-) -> tuple[tuple[Point, ...], tuple[Point, ...], bool | None, set[bool]]:  # fmt: skip
-    """Returns all points, one for each program, whether the seed decides anything, and whether
-    seeds are replicates of a trace, at any combination."""
+def _with_points(
+    plan: Plan, fixed: Sequence[str], plugins: tuple[str, ...], text: str | None, tolerant: bool
+) -> Plan:
+    """Returns a plan with its points, each of which is read and checked."""
+    axes, seeds = plan.axes, plan.seeds
     count = math.prod(len(axis.values) for axis in axes) * len(seeds)
     if count > MOST_POINTS:
         raise Refused(f"{count:,} points; at most {MOST_POINTS:,}")
@@ -209,28 +213,31 @@ def _points(
     names = tuple(axis.name for axis in axes)
     points: list[Point] = []
     variants: dict[str, Point] = {}
-    problems: dict[str, None] = {}
+    refused: dict[tuple[str, ...], str] = {}
     drawn: set[bool | None] = set()
     replicates: set[bool] = set()
     for values in combinations:
         changes = (*fixed, *(change for value in values for change in value.changes))
         labels = tuple(value.label for value in values)
         try:
-            made = read(file, text, [*changes, f"{SEED}={seeds[0]}"], plugins)
+            made = read(plan.file, text, [*changes, f"{SEED}={seeds[0]}"], plugins)
         except Refused as refusal:
-            problems |= dict.fromkeys(str(refusal).splitlines())
+            refused[labels] = str(refusal)
             continue
         for seed, identity in zip(seeds, identities(made, seeds), strict=True):
-            points.append(Point(str(file), changes, plugins, labels, names, seed, identity, text))
+            points.append(Point(plan.file, changes, plugins, labels, names, seed, identity, text))
         variants.setdefault(compiled_for(made), points[-1])
         drawn.add(seed_decides(made))
         replicates.add(made.replicates)
-    if problems:
+    if refused and not (tolerant and points):
+        problems = dict.fromkeys(line for why in refused.values() for line in why.splitlines())
         more = len(problems) - MOST_PROBLEMS
         lines = [*problems][:MOST_PROBLEMS] + [f"and {more:,} more problems"] * (more > 0)
         raise Refused("\n".join(lines))
     seeded = True if True in drawn else None if None in drawn else False
-    return tuple(points), tuple(variants.values()), seeded, replicates
+    wanted = replace(plan.wanted, interval=_method(plan.wanted.interval, replicates))
+    return replace(plan, points=tuple(points), variants=tuple(variants.values()), seeded=seeded,
+                   wanted=wanted, refused=refused)  # fmt: skip
 
 
 def seed_decides(made: AnyExperiment) -> bool | None:
@@ -256,12 +263,22 @@ def compiled_for(made: AnyExperiment) -> str:
 def identities(made: AnyExperiment, seeds: Sequence[int]) -> Iterator[str]:
     """Returns a digest of all that decides the outcome of an experiment, for each seed."""
     said = {path: value for path, value in made.written().items()
-            if path not in (*INDIFFERENT, SEED) and not path.startswith("metrics.")}  # fmt: skip
+            if path not in (*INDIFFERENT, SEED) and not path.startswith("metrics.")
+            and not _is_younger(path, value)}  # fmt: skip
     files = {path: content_of(value.strip('"')) for path, value in said.items()
              if value.startswith('"/')}  # fmt: skip
     text = json.dumps([sorted(said.items()), sorted(files.items()), made.model().plugins()])
     for seed in seeds:
         yield hashlib.sha256(f"{text} {seed}".encode()).hexdigest()[:20]
+
+
+def _is_younger(path: str, value: str) -> bool:
+    """Tells whether a key is one of YOUNGER, and has its default."""
+    path = INDEX.sub("", path)
+    if path not in YOUNGER:
+        return False
+    key = BY_PATH[path]
+    return value.strip('"') in (key.default, key.none)
 
 
 def content_of(path: str) -> str:

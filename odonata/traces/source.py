@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -96,6 +99,13 @@ class Source:
         "what is shown.", none="auto", otherwise="what the file tells, as TimeZoneString of SWF",
         rule=zone_of,
     )  # fmt: skip
+    warmup_ps: int = setting(
+        0, "time", "Jobs that are submitted in so long from the first submission on are not "
+        "measured.",
+    )  # fmt: skip
+    cooldown_ps: int = setting(
+        0, "time", "Jobs that are submitted in so long before the last submission are not measured."
+    )
     mix: Any = setting(
         None, "texts", "What arrives where the model is mix: the name of a mix of a paper, or a "
         "list of types of jobs; `odonata types` has both. `load` is the share of the nodes that is "
@@ -207,8 +217,6 @@ class Source:
     ) -> Trace:
         """Returns the jobs as the file has them, or as the model makes them for so many nodes, with
         the wall clock that was told or given."""
-        from odonata.traces.reading import read
-
         if not self.file and self.model is None:
             raise Refused("which jobs? a file, or a model: " + ", ".join(MODELS))
         if self.model == "mix":
@@ -216,7 +224,7 @@ class Source:
         elif self.model:
             trace = self._made(nodes, seed, measured)
         else:
-            trace = read(self.file, self.format, self.timezone)
+            trace = _read(self.file, self.format, self.timezone)
         return replace(trace, clock=clock_given(trace.clock, self.epoch, self.timezone))
 
     def changed(self, trace: Trace, nodes: int, seed: int = 1) -> Trace:
@@ -278,3 +286,24 @@ class Source:
         return mix(table, names, nodes, load=load, span_s=self.span_ps * 1e-12, seed=seed,
                    shares=shares, sized=self.sized, burst=self.burst, swing=self.swing,
                    name=self.mix if known else "mix")  # fmt: skip
+
+
+def _read(file: str, format: str | None, timezone: str | None) -> Trace:
+    """Returns the trace in a file, which is read once for experiments that differ in what becomes
+    of it."""
+    from odonata.traces.reading import read
+
+    try:
+        about = os.stat(file)
+    except OSError:
+        return read(file, format, timezone)  # which tells what is wrong
+    regular = stat.S_ISREG(about.st_mode)  # a pipe can be read only once
+    state = (about.st_mtime_ns, about.st_size) if regular else ()
+    return _last_read(file, format, timezone, about.st_ino, *state)
+
+
+@lru_cache(maxsize=1)
+def _last_read(file: str, format: str | None, timezone: str | None, *_state: int) -> Trace:
+    from odonata.traces.reading import read
+
+    return read(file, format, timezone)

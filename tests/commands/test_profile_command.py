@@ -6,6 +6,7 @@ import doctest
 import json
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,10 +16,13 @@ from click.testing import CliRunner
 
 from odonata.commands import profile as profiling
 from odonata.commands.cli import cli
+from odonata.commands.measured import draft_of
 from odonata.experiment.reading import parse
 from odonata.experiment.sensitivity import USUAL, read_table
 from odonata.results import job_network
-from odonata.studies.congestion.simulation import NONE, Point, simulate
+from odonata.studies.congestion.gpcnet import CANARIES
+from odonata.studies.congestion.simulation import NONE, Point, experiment_of, simulate
+from odonata.sweeps.plan import planned
 from pdes.errors import Refused
 
 QUICK = ("--repetitions", "1")
@@ -121,6 +125,24 @@ def test_a_slowdown_is_measured_beside_gpcnet(mine: Path) -> None:
     assert below["sensitive"]
     assert f"{found['slowdown']:.2f} times as long" in below["why"]
     assert "times as long" in profiled(*asked[:-1])
+
+
+def test_what_is_written_are_the_runs_of_the_study(tmp_path: Path) -> None:
+    """Those of GPCNeT with each canary, and of an application beside it and without."""
+    points = {f"{seed}": Point("", NONE, 0, "rma-incast", "bandwidth", 16, seed=seed)
+              for seed in (0, 1)}  # fmt: skip
+    shifts = {f"{shift}": Point("milc", "IV", shift, "rma-incast", nodes=16)
+              for shift in (0, 1)}  # fmt: skip
+    for draft, asked, quiet in (
+        (draft_of("a test", "choice", points, True, [*CANARIES]), points, {}),
+        (draft_of("a test", "shift", shifts, True), shifts, {"setting": "II"}),
+    ):
+        (tmp_path / "all.toml").write_text(draft.text)
+        for point in planned(tmp_path / "all.toml").points:
+            *canary, which, how = point.labels
+            alone = {"congestor": NONE, **quiet} if how == "alone" else {}
+            one = replace(asked[which], canary=canary[0] if canary else NONE, **alone)
+            assert point.experiment() == experiment_of(one.jobs(), one.tasks, one.machine)
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,11 @@ import pytest
 from click.testing import CliRunner
 
 from odonata.commands.regulate import command
-from odonata.commands.regulate_asked import Asked, as_options, offered, toml_of
+from odonata.commands.regulate_asked import Asked, as_options, offered
 from odonata.experiment.reading import load, parse
 from odonata.results.measured import simulated_facts
+from odonata.sweeps.drafts import text_of_sections
+from odonata.sweeps.kept import sweep
 from pdes.errors import Refused
 from policies.bidding import BIDDINGS
 
@@ -75,6 +77,30 @@ def test_the_experiment_that_is_written_gives_the_same_hour(
     found = simulated_facts(made)
     assert found["digest"] == facts["hours"][0]["digest"]
     assert found["market"]["by_hour"][0]["cost"] == facts["hours"][0]["cost"]
+
+
+def test_the_sweep_that_is_written_has_every_hour_with_and_without(
+    told: tuple[dict[str, Any], Path],
+) -> None:
+    facts, folder = told
+    found = sweep(folder / "mine.toml")
+    assert found.axes == {"response": ("energy-qare", "without")}
+    digests = [it.digest if it else "" for it in found.at(0)]
+    assert digests == [hour["digest"] for hour in facts["hours"]]
+    assert "market.saving" not in found.at(1)[0].figures  # type: ignore[union-attr]
+
+
+def test_policies_stand_side_by_side(tmp_path: Path) -> None:
+    """Each as it is alone; the hours without demand response are the same."""
+    asked = ("--workload", "W4", "--hours", 1, *FIXED)
+    both = json.loads(invoke(*asked, "--policy", "energy-qare:limit=0.2,tracking-only", "--csv",
+                             tmp_path / "both.csv", "--json"))["policies"]  # fmt: skip
+    for name, of in zip(("energy-qare:limit=0.2", "tracking-only"), both, strict=True):
+        assert of == json.loads(invoke(*asked, "--policy", name, "--json"))
+    assert both[0]["energy_without_kwh"] == both[1]["energy_without_kwh"]
+    with (tmp_path / "both.csv").open() as file:
+        policies = [row["policy"] for row in csv.DictReader(file)]
+    assert policies == ["energy-qare:limit=0.2", "tracking-only"]
 
 
 def test_hours_are_written_as_rows_and_drawn(told: tuple[dict[str, Any], Path]) -> None:
@@ -179,7 +205,7 @@ def test_options_make_the_experiment_that_a_file_would() -> None:
     assert made.trace.load == 0.4
     assert asked.seeds == list(range(1, 21))
     assert offered("9kW,2kW", ["9kW", "2kW"]) == {"average": 9000, "reserve": 2000}
-    assert toml_of({"": {"name": 'a "b"'}, "x": {"y": None, "z": [1, True]}}) == (
+    assert text_of_sections({"": {"name": 'a "b"'}, "x": {"y": None, "z": [1, True]}}) == (
         'name = "a \\"b\\""\n\n[x]\nz = [1, true]\n'
     )
     assert as_options("odonata regulate: trace.load = 3: no") == "--load (trace.load) = 3: no"

@@ -19,8 +19,12 @@ from odonata.cluster.simulation import simulate
 from odonata.commands import schedule
 from odonata.commands.cli import cli
 from odonata.commands.output import beside
+from odonata.experiment.reading import load
 from odonata.figures import comparison
 from odonata.results.facts import jobs_per_second
+from odonata.results.measured import simulated_facts
+from odonata.results.run import open as open_run
+from odonata.sweeps.kept import sweep
 from odonata.traces.reading import read
 from odonata.traces.source import Source
 from pdes.errors import Fault, Refused
@@ -172,13 +176,13 @@ def test_the_speed_is_that_of_the_simulation_alone(
     six: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Imports, reading and loading kernels are told, and not counted: they are of the process."""
-    asked_of = schedule.powers_of
+    asked_of = schedule.power_keys
 
     def slowly(*words: Any) -> Any:
         time.sleep(0.3)  # as long as importing takes in a new process
         return asked_of(*words)
 
-    monkeypatch.setattr(schedule, "powers_of", slowly)
+    monkeypatch.setattr(schedule, "power_keys", slowly)
     found = facts(six)
     assert found["jobs_per_second"] == pytest.approx(6 / found["wall_seconds"])
     assert found["read_seconds"] + found["wall_seconds"] < found["seconds"]
@@ -269,6 +273,51 @@ def test_a_discipline_that_leaves_jobs_waiting_is_no_success(six: Path, tmp_path
     forget_plugins("lazy")
     assert isinstance(done.exception, Fault)
     assert "scheduling lazy: it has left 3 of 6 jobs waiting" in str(done.exception)
+
+
+def test_seeds_give_means_with_intervals(tmp_path: Path) -> None:
+    words = ("--model", "lublin", "--jobs", 60, "--nodes", 32, "--scheduling", "fcfs,easy")
+    every = facts(*words, "--seeds", 3)
+    assert [(run["label"], run["seed"]) for run in every["runs"]] == [
+        (name, seed) for name in ("fcfs", "easy") for seed in (1, 2, 3)]  # fmt: skip
+    assert every["runs"][4]["digest"] == facts(*words, "--seed", 2)["runs"][1]["digest"]
+    waits = [run["mean_wait_s"] for run in every["runs"][:3]]
+    (mean,) = [it for it in every["results"] if (it["policies"], it["figure"]) ==
+               ("fcfs", "mean_wait_s")]  # fmt: skip
+    assert mean["mean"] == pytest.approx(sum(waits) / 3)
+    assert mean["low"] < mean["mean"] < mean["high"]
+    shown = ask(*words, "--seeds", 3).stdout
+    assert "± is half of the 95 % confidence interval of the mean over 3 seeds" in shown
+    assert shown.count(" ± ") > 20
+
+
+def test_what_is_written_gives_the_same_digests(six: Path, big: tuple[Path, Path],
+                                                tmp_path: Path) -> None:  # fmt: skip
+    """With a run, with a sweep, and with whatever of them there is."""
+    one = facts(six, "--first", 5, "--requests", "exact", "--warmup", "11s", "--write",
+                tmp_path / "one.toml")  # fmt: skip
+    made = load(tmp_path / "one.toml")
+    again = simulated_facts(made)
+    for name in ("digest", "mean_wait_s", "left_out", "measured_jobs"):
+        assert again[name] == one[name]
+    asked = (big[0], "--scheduling", "fcfs,wfp:backfill=none", "--power", "none,rmap-adaptive",
+             "--cap", "20kW", "--set", f"applications={big[1]}")  # fmt: skip
+    runs = facts(*asked, "--write", tmp_path / "all.toml")["runs"]
+    points = sweep(tmp_path / "all.toml")
+    assert [it.digest for it in points.known] == [run["digest"] for run in runs]
+    assert points.names == ("scheduler.order", "power.policy")
+
+
+def test_runs_are_kept(six: Path, tmp_path: Path) -> None:
+    asked = (six, "--scheduling", "fcfs,easy", "-o", tmp_path / "kept")
+    runs = facts(*asked)["runs"]
+    for name, run in zip(("fcfs", "easy"), runs, strict=True):
+        with open_run(tmp_path / "kept" / name) as opened:
+            assert opened.digest == run["digest"]
+    assert [it["mean_wait_s"] for it in runs] == [
+        it["mean_wait_s"] for it in facts(*asked[:-2])["runs"]]  # fmt: skip
+    assert "there is something in it" in refused(*asked)
+    assert "written to" in ask(*asked, "--overwrite").stdout
 
 
 BIG = """; MaxNodes: 64

@@ -11,8 +11,9 @@ import pytest
 
 from odonata.cluster.simulation import simulate
 from odonata.experiment.reading import parse
+from odonata.results.measured import traded as simulated
 from odonata.results.power_measures import power_measures
-from odonata.results.regulated import Regulated, alone, in_memory, seeded, ticks_of
+from odonata.results.regulated import WITHOUT, OneRun, Regulated, one_run, part_of
 
 HOUR_S, IDLE_W = 3600.0, 169.0
 TEXT = """
@@ -38,8 +39,17 @@ interval = "1 min"
 
 def regulated(reserve_w: float, *seeds: int, hours: int = 1) -> Regulated:
     text = TEXT.replace("RESERVE", str(reserve_w)).replace('"1 h"', f'"{hours} h"')
-    made: Any = parse(text, "here")
-    return Regulated([in_memory(seeded(made, seed)) for seed in seeds])
+    return Regulated([in_memory(text, seed) for seed in seeds])
+
+
+def in_memory(text: str, seed: int = 1) -> OneRun:
+    parts = []
+    for changes in ((), WITHOUT):
+        made: Any = parse(text, "here", [f"run.seed={seed}", *changes])
+        found = simulated(made)
+        parts.append((found.result.digest, part_of(made, found)))
+    (digest, followed), (_, plain) = parts
+    return one_run(seed, digest, followed, plain)
 
 
 @pytest.fixture(scope="module")
@@ -80,16 +90,16 @@ def test_what_is_left_is_the_work_of_jobs_that_are_not_over(found: Regulated) ->
 
 
 def test_the_energy_of_each_hour_is_what_the_model_draws_then() -> None:
-    made: Any = parse(TEXT.replace("RESERVE", "0").replace('"1 h"', '"3 h"'), "here")
-    found = in_memory(made).without.energy_kwh
+    text = TEXT.replace("RESERVE", "0").replace('"1 h"', '"3 h"')
+    found = in_memory(text).without.energy_kwh
+    alone: Any = parse(text, "here", WITHOUT)
     for hours in (1, 2, 3):
         until = hours * 3600 * 10**6
-        power = simulate(alone(made).model(), until).power
+        power = simulate(alone.model(), until).power
         assert power is not None
         rest_s = (until - power.until) * 1e-6  # in which nodes are idle
         kwh = (power.total_j + 35 * IDLE_W * rest_s) / 3.6e6
         assert found[:hours].sum() == pytest.approx(kwh, rel=1e-9)
-    assert ticks_of(made) == 3 * 3600 * 10**6
 
 
 def test_the_bill_is_beside_that_of_the_same_work() -> None:
@@ -139,8 +149,8 @@ CARBON = 'carbon = [["0 s", 100], ["20 min", 400], ["61 min", 50], ["100 min", 7
 def test_the_carbon_of_each_hour_is_that_of_each_moment() -> None:
     """Beside what [power] says of the whole run, and beside a loop over seconds."""
     text = TEXT.replace("[market]", CARBON + "[market]").replace("RESERVE", "1500")
-    made: Any = parse(text.replace('"1 h"', '"2 h"'), "here")
-    one = in_memory(made)
+    text = text.replace('"1 h"', '"2 h"')
+    one = in_memory(text)
     found, market = Regulated([one]), one.market
     grams = [100.0] * 1200 + [400.0] * 2460 + [50.0] * 2340 + [700.0] * 1200
     joules = market.tracking.power_w  # of a second each
@@ -148,14 +158,16 @@ def test_the_carbon_of_each_hour_is_that_of_each_moment() -> None:
           for span in ((0, 3600), (3600, 7200))]  # fmt: skip
     assert [hour.carbon_kg for hour in market.by_hour] == pytest.approx(kg, rel=1e-12)
     assert market.measures.carbon_kg == found.measures.carbon_kg == pytest.approx(sum(kg))
-    model, until = made.model(), ticks_of(made)
+    made: Any = parse(text, "here")
+    plain_made: Any = parse(text, "here", WITHOUT)
+    model, until = made.model(), 7200 * 10**6
     record = simulate(model, until).power
     assert record is not None
     assert power_measures(record, None, None, model.steps("carbon")).co2_kg == pytest.approx(
         sum(kg), rel=1e-9
     )
     # Without demand response, from the jobs as they start and end.
-    schedule = simulate(alone(made).model(), until).schedule
+    schedule = simulate(plain_made.model(), until).schedule
     types = market.types
     assert types is not None
     moments = np.arange(7200) * 10**6
@@ -171,7 +183,7 @@ def test_the_carbon_of_each_hour_is_that_of_each_moment() -> None:
     assert one.without.carbon_kg is not None
     assert one.without.carbon_kg.tolist() == pytest.approx(without.tolist(), rel=1e-9)
     assert found.carbon_without_kg == pytest.approx(without.sum())
-    plain = in_memory(parse(text.replace(CARBON, "").replace('"1 h"', '"2 h"'), "here"))  # type: ignore[arg-type]
+    plain = in_memory(text.replace(CARBON, ""))
     assert plain.without.carbon_kg is None
     assert plain.digest == one.digest
     assert plain.without.energy_kwh == pytest.approx(one.without.energy_kwh, rel=1e-12)
@@ -182,9 +194,8 @@ def test_of_a_warm_up_nothing_is_judged() -> None:
     """The hours after it are those of the same run that judges all."""
     text = TEXT.replace("[market]", CARBON + "[market]").replace("RESERVE", "1500")
     text = text.replace('"1 h"', '"3 h"')
-    whole = Regulated([in_memory(parse(text, "here"))])  # type: ignore[arg-type]
-    warm: Any = parse(text.replace("energy_price", 'warmup = "1 h"\nenergy_price'), "here")
-    found = Regulated([in_memory(warm)])
+    whole = Regulated([in_memory(text)])
+    found = Regulated([in_memory(text.replace("energy_price", 'warmup = "1 h"\nenergy_price'))])
     assert found.runs[0].digest == whole.runs[0].digest
     assert (found.measures.hours, whole.measures.hours) == (2, 3)
     ours, theirs = (it.runs[0].without.carbon_kg for it in (found, whole))

@@ -15,6 +15,7 @@ from odonata.commands.cli import cli
 from odonata.figures import contents as pictures
 from odonata.results.alone import FILE
 from odonata.results.execution import RunOptions, execute
+from odonata.sweeps.kept import sweep
 
 ALONE = """
 machine.preset = "kim-72"
@@ -69,6 +70,13 @@ def test_a_job_alone_has_a_slowdown_of_exactly_one(tmp_path: Path) -> None:
     with odonata.open(out) as run:
         assert run.jobs.slowdown.item() == 1.0
         assert run.jobs.alone_ps.item() == run.jobs.run_time_ps.item()
+
+
+def test_what_is_written_takes_as_long(crowd: Path, tmp_path: Path) -> None:
+    told = json.loads(asked("slowdown", crowd, "--json", "--write", tmp_path / "alone.toml"))
+    found = sweep(tmp_path / "alone.toml")
+    times = [it.values[0] for it in found.cells("jobs.run_time_ps")]
+    assert times == [job["alone_ps"] for job in told["jobs"]]
 
 
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.long)])

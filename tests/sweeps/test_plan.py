@@ -32,6 +32,22 @@ def keys(plan: Plan) -> list[str]:
     return [point.key for point in plan.points]
 
 
+def test_sweeps_that_were_begun_before_a_key_came_go_on(tmp_path: Path) -> None:
+    """Points are known by what they were known by at 3405e55."""
+    path = tmp_path / "old.toml"
+    for text, key in (
+        ('machine.preset = "kim-72"\nnetwork.routing = "adaptive"\n[[jobs]]\nname = "ring"\n'
+         'nodes = 20\ncount = 2\npattern = "random-ring"\nmessage = "8 KiB"\n',
+         "2fd79c436a0440d46dc8"),
+        ('fidelity = "job"\n[trace]\nmodel = "lublin"\njobs = 50\nnodes = 16\n',
+         "f745e77d8a7030fa8bd4"),
+    ):  # fmt: skip
+        path.write_text(text)
+        assert keys(planned(path)) == [key]
+        more = "jobs[0].number=5" if "[[jobs]]" in text else "trace.warmup=1 h"
+        assert keys(planned(path, [more])) != [key]
+
+
 def test_every_combination_has_every_seed(file: Path) -> None:
     plan = planned(file, ["network.routing=minimal,valiant", "traffic.load=0.1,0.2,0.3"],
                    wanted={"seeds": 2})  # fmt: skip

@@ -7,14 +7,13 @@ times on every other node with GPCNeT on the nodes between, and without it (sett
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import median
 
 from odonata.agents.profile import Profile
-from odonata.experiment.profiles import OPERATIONS, path_of, profile, unfit
-from odonata.experiment.sensitivity import USUAL, Known, Limits, reasons
+from odonata.experiment.profiles import path_of, profile, unfit
+from odonata.experiment.sensitivity import USUAL, Limits
 from odonata.studies.congestion.gpcnet import LEAST_NODES
 from odonata.studies.congestion.options import CONGESTORS, MACHINE
-from odonata.studies.congestion.simulation import NODES, NONE, SHIFTS, Point, alone, simulate
+from odonata.studies.congestion.simulation import NODES, SHIFTS
 from pdes.errors import Refused, require
 from topology.presets import PRESETS
 
@@ -65,41 +64,3 @@ def fitting(application: str, asked: SensitivityTest) -> Profile:
     if problems := [*unfit(found.stages, nodes, tasks, str(path_of(application)), "stages")]:
         raise Refused("\n".join(problems))
     return found
-
-
-def find(application: str, asked: SensitivityTest) -> Known:
-    """Simulate an application. Returns what was found."""
-    found = fitting(application, asked)
-    if asked.slowdown:
-        return by_slowdown(application, found, asked)
-    return by_rule(found, asked)
-
-
-def by_rule(found: Profile, asked: SensitivityTest) -> Known:
-    """Returns what the rule says of an application."""
-    seen = alone(found, asked.nodes_of(found), asked.machine, asked.repetitions).operations
-    parts = {kind: round(seen[kind], 4) for kind in OPERATIONS if kind in seen}
-    why = reasons(parts, asked.limits)
-    return Known(bool(why), "rule", "; ".join(why), None, asked.nodes_of(found), asked.machine,
-                 tuple(parts.items()))  # fmt: skip
-
-
-def by_slowdown(application: str, found: Profile, asked: SensitivityTest) -> Known:
-    """Returns whether GPCNeT beside it slows an application down."""
-    quiet, loud = (_time(application, found, asked, *how)
-                   for how in (("II", NONE), ("IV", asked.congestor)))  # fmt: skip
-    factor = round(loud / quiet, 3)
-    limit = asked.limits.slower
-    why = f"{factor:.2f} times as long beside {asked.congestor} > {limit:g}"
-    return Known(factor > limit, "slowdown", why if factor > limit else "", factor,
-                 asked.nodes_of(found), asked.machine)  # fmt: skip
-
-
-def _time(
-    application: str, found: Profile, asked: SensitivityTest, setting: str, congestor: str
-) -> float:
-    """Returns the median run time of an application in a setting, in seconds."""
-    nodes, tasks = asked.nodes_of(found), found.tasks_per_node or 2
-    points = (Point(application, setting, shift, congestor, nodes=nodes, tasks=tasks,
-                    machine=asked.machine) for shift in range(asked.repetitions))  # fmt: skip
-    return median(simulate(point).run_time_s for point in points)

@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from odonata.agents.network import Network
 from odonata.agents.profile import Profile
 from odonata.experiment.experiment import Experiment
 from odonata.experiment.profiles import HOME, SUFFIX, profile, profile_in
@@ -33,10 +32,9 @@ from odonata.experiment.sections import (
     RunSettings,
     SchedulerSettings,
 )
-from odonata.experiment.sensitivity import operation_of
 from odonata.jobs.request import Job
 from odonata.results.execution import recording
-from odonata.results.job_network import JobNetwork, added_up, job_network
+from odonata.results.job_network import JobNetwork, job_network
 from odonata.results.operator_counters import (
     Counters,
     counters_of,
@@ -294,36 +292,3 @@ def _outcome(job: JobNetwork, counters: Any, own: float, result: Any) -> Congest
         events=result.events,
         digest=result.digest,
     )
-
-
-@dataclass(frozen=True)
-class Alone:
-    """What an application has in setting I."""
-
-    communication: float
-    node_bytes_per_s: float
-    iteration_s: float
-    operations: dict[str, float]
-    """The part of its tasks' time in each kind of MPI operation (`operation_of`)."""
-
-
-def alone(
-    found: Profile, nodes: int = NODES, machine: str = MACHINE, shifts: int = SHIFTS
-) -> Alone:
-    """Returns what a profile, which need not be one of a file, has in setting I: medians over so
-    many shifts."""
-    totals, parts, tasks = [], [], found.tasks_per_node or 2
-    kinds = [operation_of(stage) for stage in found.stages]
-    for shift in range(shifts):
-        mine, _ = places("I", shift, nodes)
-        job = replace(application_on(found, mine, tasks), profile="")
-        network: Network = experiment_of([job], tasks, machine).model()
-        result = run(network, None, transport=Serial(), show_compiling=False)
-        it = JobNetwork.of(network, result.outcome)[0]
-        assert it.run_time_ps is not None
-        seconds = it.run_time_ps * 1e-12
-        totals.append((it.communication, it.bytes / it.nodes / seconds, seconds / job.iterations))
-        parts.append([*added_up(kinds, it.in_stages).values()])
-    communication, rate, iteration_s = np.median(totals, axis=0).tolist()
-    operations = zip(dict.fromkeys(kinds), np.median(parts, axis=0).tolist(), strict=True)
-    return Alone(communication, rate, iteration_s, dict(operations))
