@@ -183,11 +183,11 @@ def shown(limit: float, unit: str = "") -> str:
     for larger, size in LARGER.get(unit, {}).items():
         if limit and limit % size == 0:
             return f"{limit // size:,g} {larger}"
-    for off in (0, 1):
-        power = math.log2(abs(limit) + off) if limit else 0.0
-        if isinstance(limit, int) and power >= 20 and power.is_integer():
+    for off in (0, 1) if isinstance(limit, int) else ():
+        size = abs(limit) + off
+        if size >= 2**20 and size.bit_count() == 1:
             sign, end = "-" * (limit < 0), f" {'-+'[limit < 0]} 1" * off
-            return f"{sign}2**{power:g}{end} {unit}".strip()
+            return f"{sign}2**{size.bit_length() - 1}{end} {unit}".strip()
     number = f"{limit:,}" if isinstance(limit, int) else f"{limit:g}"
     return f"{number} {unit}".strip() if limit else "0"
 

@@ -109,34 +109,44 @@ def most_iterations(stages: Sequence[Stage], tasks: int) -> int:
 
 def check_job(job: Job, where: str, tasks_per_node: int, found: Findings) -> None:
     """Find what is wrong with a job; `where` names it."""
-    unless, tasks = found.unless, job.nodes * tasks_per_node
+    unless = found.unless
 
     def about(field: str) -> str:
         return f"{where}.{field}"
 
-    before = len(found.problems)
     check(job, found, about)
     for stage in job.stages:
         check(stage, found, lambda _: about("stages"))
-    if len(found.problems) > before:
+    wrong = {field for problem in found.problems for field in problem.fields}
+
+    def sound(*fields: str) -> bool:
+        return wrong.isdisjoint(map(about, fields))
+
+    if sound("on"):
+        unless(len(set(job.on)) == len(job.on), "on = a label twice", "each label once",
+               about("on"))  # fmt: skip
+    if not sound("nodes") or "tasks_per_node" in wrong:
         return
-    for stage in job.parts:
+    tasks = job.nodes * tasks_per_node
+    for stage in job.parts if sound("pattern", "grid", "stages") else ():
         check_stage(
             stage, lambda field: about("stages" if job.stages and field != "nodes" else field),
             job.nodes, tasks_per_node, found,
         )  # fmt: skip
-    most = MOST_PHASES if found.problems else most_iterations(job.parts, tasks)
-    unless(job.iterations <= most, f"iterations = {job.iterations}",
-           f"at most {most} of {job.does}, on so many tasks",
-           about("iterations"), about("pattern"), about("nodes"))  # fmt: skip
+    if not found.problems:
+        most = most_iterations(job.parts, tasks)
+        unless(job.iterations <= most, f"iterations = {job.iterations}",
+               f"at most {most} of {job.does}, on so many tasks",
+               about("iterations"), about("pattern"), about("nodes"))  # fmt: skip
     unless(tasks >= 2, f"nodes = {job.nodes}",
            f"{job.does} needs two tasks that communicate, and "
            f"{tasks_per_node} per node make {tasks}",
            about("nodes"), about("pattern"), "tasks_per_node")  # fmt: skip
-    unless(len(job.on) in (0, job.nodes), f"on = {len(job.on)} nodes",
-           f"as many labels as it has nodes, {job.nodes}", about("on"), about("nodes"))  # fmt: skip
-    unless(len(set(job.on)) == len(job.on), "on = a label twice", "each label once", about("on"))
-    if not isinstance(job.mapping, str):
+    if sound("on"):
+        unless(len(job.on) in (0, job.nodes), f"on = {len(job.on)} nodes",
+               f"as many labels as it has nodes, {job.nodes}",
+               about("on"), about("nodes"))  # fmt: skip
+    if sound("mapping") and not isinstance(job.mapping, str):
         unless(sorted(job.mapping) == list(range(tasks)),
                f"mapping = a list of {len(job.mapping)}",
                f"each of the job's {tasks} places once, 0 .. {tasks - 1}",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from odonata.commands.group import SETTINGS
+from odonata.experiment.progress import bar
 from odonata.experiment.terminal import plain_console
 from odonata.experiment.units import show_count, show_duration, show_time
 
@@ -112,11 +113,6 @@ def of_run(path: Path) -> Frame:
         if len(run.time):
             rows.append(_series(run) if packets else _queue(run))
         return Frame(Group(*rows), over)
-
-
-def bar(done: float) -> str:
-    """Returns how much is done, 0 .. 1, as a bar and per cent."""
-    return "━" * round(30 * done) + "╌" * (30 - round(30 * done)) + f" {done:4.0%}"
 
 
 def _heading(run: Run, state: Text, over: bool) -> RenderableType:

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odonata.commands.watch import bar
-from odonata.experiment.progress import show_seconds, time_left
+from odonata.experiment.progress import bar, show_seconds, time_left
 from odonata.study.store import every_path_in
 from odonata.study.under_way import EVERY, RUNNING, Told, told_in
 

@@ -118,6 +118,11 @@ class ProgressLine:
         self._bar.close()
 
 
+def bar(done: float) -> str:
+    """Returns how much is done, 0 .. 1, as a bar and per cent."""
+    return "━" * round(30 * done) + "╌" * (30 - round(30 * done)) + f" {done:4.0%}"
+
+
 def time_left(seconds: float, before: float, done: float) -> str:
     """Returns how long the rest takes, where so many seconds took it from `before` to `done`; ""
     where nothing was done yet."""

@@ -308,7 +308,7 @@ def test_a_run_that_goes_on_from_a_checkpoint_ends_with_the_same_bits(tmp_path: 
         ({"rule": "lcfs-pr"}, {"price": 1.0}, "rule = 'lcfs-pr': a discipline that only starts"),
         ({"rule": "carbon-aware"}, {"price": 1.0}, "it holds jobs itself"),
         ({"rule": "eazy"}, {"price": 1.0}, "did you mean easy"),
-        ({"bound": -1.0}, {"price": 1.0}, "bound = -1.0: a number of hours, 0 .. 8784"),
+        ({"bound": -1.0}, {"price": 1.0}, "bound = -1.0: a number of hours, 0 .. 8,784"),
     ],
 )
 def test_what_cannot_be_is_refused(

@@ -162,7 +162,7 @@ def test_a_machine_without_a_policy_that_follows_takes_part_too() -> None:
      ({"hour_ps": 15 * 10**12}, "market.hour = 15 s: a whole number of power"),
      ({"bidding": "fixed", "bidding_parameters": (("average", 10.0), ("reserve", 11.0))},
       "reserve = 11: at most average"),
-     ({"hour_ps": 0}, "hour"), ({"gaps": "guess"}, "gaps = guess: refuse or hold")],
+     ({"hour_ps": 0}, "hour"), ({"gaps": "guess"}, "gaps = guess: one of refuse, hold")],
 )  # fmt: skip
 def test_a_market_that_cannot_be_is_refused_before_a_run(settings: Any, words: str) -> None:
     with pytest.raises(Refused, match=words):

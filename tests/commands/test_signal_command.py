@@ -128,7 +128,7 @@ def test_it_is_drawn(day: Path, tmp_path: Path, kind: str) -> None:
      (("a.xlsx",), "a.xlsx: the name must end in .csv"),
      (("none.csv",), "none.csv: No such file"),
      (("--synthetic", "--deviation", "1"), "--deviation = 1: 0.001 .. 0.999"),
-     (("--synthetic", "--interval", "0 s"), "--interval = 0 ps: more than 0"),
+     (("--synthetic", "--interval", "0 s"), "--interval = 0 ps: above 0"),
      (("--synthetic", "--interval", "5 ns"), "--interval = 5000 ps: a whole number of"),
      (("--synthetic", "--hours", "0"), "--hours 0: more than 0"),
      (("--synthetic", "--overwrite"), "--overwrite: of which file"),

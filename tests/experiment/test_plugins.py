@@ -89,7 +89,7 @@ def test_a_plugin_may_be_given_beside_the_file(file: Path) -> None:
     ("change", "line"),
     [
         ("spar=3", "unknown; backwards has spare, pause, share, loud, tag; did you mean spare?"),
-        ("spare=-1", "a whole number of nodes, at least 0"),
+        ("spare=-1", "at least 0"),
         ("spare=two", "a whole number"),
         ("pause=5", 'a bare number; a time with its unit, as "1.5 us"'),
         ("pause=5 parsecs", "not a time: a number and one of ps, ns, us, ms, s, min, h, d"),

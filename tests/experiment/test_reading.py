@@ -19,7 +19,7 @@ from odonata.agents.traffic import ARRIVALS, PATTERNS, Traffic
 from odonata.commands.presets import workload
 from odonata.experiment import building
 from odonata.experiment.building import memory_bytes, round_up
-from odonata.experiment.experiment import Experiment
+from odonata.experiment.experiment import Experiment, is_own_seed
 from odonata.experiment.reading import load, parse
 from odonata.experiment.sections import Metrics, NetworkSettings, RunSettings
 from odonata.traces import source
@@ -151,7 +151,8 @@ def test_an_experiment_is_the_same_after_writing_and_reading(
     text = made.to_toml()
     assert parse(text, "x.toml") == made
     assert parse(text, "x.toml").to_toml() == text
-    assert all(f"\n{key.name} = " in f"\n{text}" for key in OPEN if key.field)
+    assert all(f"\n{key.name} = " in f"\n{text}" for key in OPEN
+               if key.field and not is_own_seed(key))
     conforms(tomllib.loads(text))
 
 

@@ -183,7 +183,7 @@ def test_priorities_and_partitions_change_who_starts() -> None:
     ({"priorities": "gold"}, "priorities = 'gold': a name, a space and a number above 0"),
     ({"priorities": "gold -1"}, "priorities = 'gold -1'"),
     ({"priorities": "gold 2; silver 0"}, "priorities = 'gold 2; silver 0'"),
-    ({"priority_of": "queue"}, "priority_of = queue: one of project, user, application"),
+    ({"priority_of": "queue"}, "priority_of = 'queue': one of project, user, application"),
     ({"small": 4}, "small = 4, small_nodes = 0: both 0, or"),
     ({"small": 4, "small_nodes": 2}, "small = 4, small_nodes = 2: both 0, or"),
 ])  # fmt: skip

@@ -159,7 +159,7 @@ def test_a_restart_changes_no_row(tmp_path: Path) -> None:
     ("words", "message"),
     [
         (("--trace-packets", "0"), "Invalid value for '--trace-packets'"),
-        (("--set", "metrics.trace_packets=0"), "=0: 1 (every packet), or more, or none"),
+        (("--set", "metrics.trace_packets=0"), "=0: 1 .. 2**63 - 1, or none"),
         (("--trace-packets", "5", "--no-metrics"), "are kept with the metrics"),
         (("--set", "metrics.trace_packets=few"), "metrics.trace_packets"),
     ],

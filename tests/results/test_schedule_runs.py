@@ -82,7 +82,7 @@ def test_the_keys_of_either_fidelity_are_refused_in_the_other() -> None:
     [
         ("trace.file=none.swf", "none.swf"),
         ("trace.model=none", "which jobs"),
-        ("trace.load=-1", "above 0 .. "),
+        ("trace.load=-1", "trace.load=-1: above 0, at most 20, or as it is"),
         ("trace.nodes=0", "trace.nodes=0: 1 .. "),
         ("scheduler.order=esay", "did you mean easy"),
         ("scheduler.order.name=wfp", None),

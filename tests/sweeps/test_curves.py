@@ -358,11 +358,11 @@ def test_points_that_were_kept_before_curves_were_sweeps_are_taken_over(tmp_path
     [
         (["--load", "0.3"], "--loads"),
         (["--loads", "0.3:0.1:0.1"], "goes up"),
-        (["--routing", "minimal,fastest"], "routing = 'fastest': one of adaptive, minimal"),
+        (["--routing", "minimal,fastest"], "routing = fastest: one of adaptive, minimal"),
         (["--plot", "x.gif"], "--plot x.gif: the name must end in .png, .svg, .pdf"),
         (["--write", "x.png"], "--write x.png: the name must end in .toml"),
         (["--plot", "nowhere/x.png"], "there is no directory nowhere"),
-        (["--measure", "0ns"], "measurement of 0 ps: above 0"),
+        (["--measure", "0ns"], "measure = 0 ps: above 0"),
         (["--warmup", "4e6s", "--drain", "4e6 s"], "together: at most"),
         (["--jobs", "0"], "--jobs"),
     ],
