@@ -7,7 +7,7 @@ import importlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,11 +16,13 @@ from odonata.commands.options import json_option, plugin_option
 from odonata.experiment.terminal import plain_console
 from pdes import launcher
 from pdes.errors import Refused
-from policies.parameters import Parameter
-from policies.register import BUILT_IN, REGISTERS, Entry, load_plugin
 
-FILLED_BY = (*BUILT_IN, "odonata.agents.patterns", "odonata.agents.traffic")
-"""Modules that register the built-in policies and patterns when they are imported."""
+if TYPE_CHECKING:
+    from policies.parameters import Parameter
+    from policies.register import Entry
+
+FILLED_BY = ("odonata.agents.patterns", "odonata.agents.traffic")
+"""Modules that register the built-in patterns when they are imported."""
 
 
 @click.command("policies", context_settings=SETTINGS)
@@ -31,6 +33,8 @@ def command(name: str | None, plugins: tuple[Path, ...], as_json: bool) -> None:
     """List the policies there are, of every kind; or tell all about the one of a NAME: its
     parameters with their units and defaults, its paper, whether it remembers, where it comes from.
     """
+    from policies.register import load_plugin
+
     if launcher.rank() == 0:
         for path in plugins:
             load_plugin(path)
@@ -39,7 +43,9 @@ def command(name: str | None, plugins: tuple[Path, ...], as_json: bool) -> None:
 
 def catalogue() -> dict[str, list[Entry]]:
     """Returns the policies by kind, those of plug-ins too; kinds that have none are left out."""
-    for module in FILLED_BY:
+    from policies.register import BUILT_IN, REGISTERS
+
+    for module in (*BUILT_IN, *FILLED_BY):
         importlib.import_module(module)
     for register in REGISTERS.values():
         register.load()
@@ -49,6 +55,8 @@ def catalogue() -> dict[str, list[Entry]]:
 
 def broken() -> list[str]:
     """Returns a sentence for each entry point that did not load."""
+    from policies.register import REGISTERS
+
     return [
         f"{register.kind} {name!r}: its {why}"
         for register in REGISTERS.values()
