@@ -23,7 +23,7 @@ from odonata.commands.options import (
 )
 from odonata.commands.output import print_json, print_table
 from odonata.experiment.units import show_time
-from pdes.errors import Fault, Refused
+from pdes.errors import Fault
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -83,19 +83,18 @@ def latency(
 ) -> None:  # fmt: skip
     """How long packets take as the load grows, and at which load the network saturates."""
     from odonata.sweeps.curves import asked
-    from pdes.replacing import write_whole
+    from odonata.sweeps.drafts import check_written, write_text
     from pdes.transport import together, world
 
     if plot is not None:
         from odonata.figures.style import check_name
 
         check_name(plot)  # before the work, not after it
-    if write is not None and (write.suffix != ".toml" or not write.absolute().parent.is_dir()):
-        raise Refused(f"--write {write}: the name must end in .toml, in a directory that is there")
+    check_written({"--write": (write, ".toml")})
     wish = asked(network, patterns, routings, loads, **how)
     plan = together(world(), wish.plan)
     if write is not None and world().rank == 0:
-        write_whole(write, wish.text(write))
+        write_text(write, wish.text(write))
     report(wish, plan, jobs, out, plot, as_json)
 
 

@@ -333,6 +333,18 @@ def test_the_answer_is_the_same_on_one_process_on_two_ranks_and_as_a_sweep(
     assert (tmp_path / "kept" / "saturation.csv").exists()
 
 
+@pytest.mark.long
+def test_the_page_shows_what_is_printed(odonata: Run) -> None:
+    """Of its nine curves the one that is known exactly; all of them take minutes."""
+    page = (Path(__file__).parents[2] / "docs" / "howto" / "saturation.md").read_text()
+    done = odonata("latency", "--preset", "kim-72", "--routing", "minimal", "--traffic",
+                   "adversarial", "--loads", "0.1:1:0.1", "--seeds", "5", "--resolution", "0.02",
+                   "--longest", "204us")  # fmt: skip
+    (row,) = (line for line in done.stdout.splitlines() if line.startswith("minimal  0."))
+    shown = next(line for line in page.splitlines() if line.startswith("adversarial  minimal"))
+    assert row.split() == shown.split()[1:]
+
+
 def test_points_that_were_kept_before_curves_were_sweeps_are_taken_over(tmp_path: Path) -> None:
     one = wish("adversarial", "minimal", "0.1,0.2", **COARSE)
     study = Saturating(one.plan())
