@@ -203,7 +203,7 @@ def test_a_file_is_replaced_only_when_asked(log: Path, tmp_path: Path) -> None:
         (("LOG", "--jobs", "3"), "jobs = 3: of a model, and there is a file"),
         (("LOG", "--format", "xls"), "format = xls: one of swf"),
         (("LOG", "--scale-sizes"), "--scale-sizes: to a machine of how many nodes"),
-        (("LOG", "--load", "nan"), "load = nan: above 0"),
+        (("LOG", "--load", "nan"), "load = nan: a number, above 0, at most 20"),
         (("LOG", "--load", "inf"), "load = inf"),
         (("LOG", "--from", "2h", "--to", "2h"), "it ends before it begins"),
         (("LOG", "--from", "2d"), "--from 2 days: the last job is submitted at 24 h"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from odonata.experiment.experiment import KEYS, needs_jobs
 from odonata.experiment.keys import WRITERS, Key
-from topology.settings import REAL, SEVERAL, WHOLE
+from topology.settings import REAL, SEVERAL, WHOLE, shown
 
 Limit = tuple[Key, str, float]
 
@@ -34,6 +34,15 @@ def near(one: Limit, inside: bool, far: int = 1) -> Any:
     closed = inside == (word in ("least", "most"))
     value = limit + (far - closed) * (step if up else -step)
     return int(value) if key.kind in WHOLE else float(value)
+
+
+@pytest.mark.parametrize(
+    ("limit", "text"),
+    [(2**63 - 1, "2**63 - 1"), (2**63, "2**63"), (-(2**40), "-2**40"), (2**40 - 2, f"{2**40 - 2:,}"),
+     (1000, "1,000"), (0.5, "0.5"), (0, "0")],
+)  # fmt: skip
+def test_a_limit_is_shown_as_it_is(limit: float, text: str) -> None:
+    assert shown(limit) == text
 
 
 @given(one=st.sampled_from(LIMITS), far=st.integers(1, 3))

@@ -151,8 +151,9 @@ def test_an_experiment_is_the_same_after_writing_and_reading(
     text = made.to_toml()
     assert parse(text, "x.toml") == made
     assert parse(text, "x.toml").to_toml() == text
-    assert all(f"\n{key.name} = " in f"\n{text}" for key in OPEN
-               if key.field and not is_own_seed(key))
+    assert all(
+        f"\n{key.name} = " in f"\n{text}" for key in OPEN if key.field and not is_own_seed(key)
+    )
     conforms(tomllib.loads(text))
 
 

@@ -83,8 +83,9 @@ def whole(file: str, directory: Path) -> tuple[RumyantsevPlan, dict[str, Rumyant
 # -- cases
 
 
-def test_every_part_has_its_simulations_and_they_share_those_they_can(file: str) -> None:
+def test_every_part_has_its_simulations_and_they_share_those_they_can(tmp_path: Path) -> None:
     assert isinstance(named("rumyantsev"), Rumyantsev)
+    file = str(write(tmp_path / "weeks.csv", 250))
     counts = {part: len(cases(STUDY.ask(trace=file, part=part))) for part in PARTS}
     of_one = 1 + len(SOME_THRESHOLDS) + len(SOME_NUMBERS)
     assert counts == {"hysteresis": 2, "threshold": 31, "comparison": 31 + len(NUMBERS) + 3,
