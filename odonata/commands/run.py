@@ -175,7 +175,7 @@ def run_table(summary: Summary) -> Table:
 
     it, known = summary.measured, summary.known
     shown = Table(title=_title(summary), title_justify="left", show_header=False, min_width=64)
-    shown.add_column()
+    shown.add_column(no_wrap=True)
     shown.add_column(justify="right")
     shown.add_column(min_width=26)
     energy = _energy(summary)
