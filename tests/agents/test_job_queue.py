@@ -268,6 +268,13 @@ def test_an_impossible_job_is_refused_with_its_key_and_the_cure(
     assert any(p.fields[0] == field and words in str(p) for p in refusal.value.problems)
 
 
+def test_all_that_is_wrong_with_a_job_is_told_at_once() -> None:
+    with pytest.raises(Refused) as refusal:
+        Workload((Job(4, "halo2d", 0, grid=(2, 3), mapping=(0,), on=(1, 1)),), tasks_per_node=1)
+    wrong = [problem.fields[0].rpartition(".")[2] for problem in refusal.value.problems]
+    assert sorted(wrong) == ["grid", "mapping", "message_bytes", "on", "on"]
+
+
 @pytest.mark.parametrize(
     ("given", "field", "words"),
     [
