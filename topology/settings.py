@@ -184,10 +184,10 @@ def shown(limit: float, unit: str = "") -> str:
         if limit and limit % size == 0:
             return f"{limit // size:,g} {larger}"
     for off in (0, 1) if isinstance(limit, int) else ():
-        size = abs(limit) + off
-        if size >= 2**20 and size.bit_count() == 1:
+        power = int(abs(limit)) + off
+        if power >= 2**20 and power.bit_count() == 1:
             sign, end = "-" * (limit < 0), f" {'-+'[limit < 0]} 1" * off
-            return f"{sign}2**{size.bit_length() - 1}{end} {unit}".strip()
+            return f"{sign}2**{power.bit_length() - 1}{end} {unit}".strip()
     number = f"{limit:,}" if isinstance(limit, int) else f"{limit:g}"
     return f"{number} {unit}".strip() if limit else "0"
 
