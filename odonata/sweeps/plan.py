@@ -32,7 +32,7 @@ MOST_PROBLEMS = 20
 INDIFFERENT = ("name", "about", "plugins", "run.protocol", "run.checkpoint_every",
                "run.dedicated_scheduler")  # fmt: skip
 """Keys that do not decide an outcome; nor do those of [metrics]."""
-YOUNGER = ("trace.warmup", "trace.cooldown", "jobs.number")
+YOUNGER = ("trace.warmup", "trace.cooldown", "jobs.number", "trace.resample")
 INDEX = re.compile(r"\[\d+\]")
 """Keys that decide one only where they are given: sweeps that were begun without them go on."""
 

@@ -96,7 +96,7 @@ def test_changes_name_a_job_by_its_place_in_the_file() -> None:
         ("patern = 'fft3d'", "jobs[0].patern: unknown; did you mean jobs[0].pattern?"),
         ("colour = 3", "jobs[0].colour: unknown; one of name, nodes, count, pattern, message, "
          "iterations, exchange, compute, arrival, grid, mapping, requested, user, "
-         "project, application, profile, on, sensitive, background, stages"),
+         "project, application, profile, on, sensitive, background, stages, number"),
         ("grid = [3, 3]\npattern = 'halo2d'",
          "jobs[0].grid = [3, 3]: it has 9 places for the job's 8 tasks (4 nodes, 2 tasks each)"),
         ("grid = [8]", "jobs[0].grid = [8]: all-to-all is on no grid; fft3d, halo2d, halo3d, "
