@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
-from odonata.experiment.units import show_duration
+from odonata.experiment.units import show_duration, show_time
 from odonata.figures import network as figures
 from odonata.figures.clock import Clock, clock_of
 from odonata.figures.power import changes, merged, unit_of
@@ -158,7 +158,8 @@ def _power(
     axes.yaxis.set_major_formatter(FuncFormatter(thousands))
     axes.set_ylabel(f"power ({unit})")
     words = f"; dashed: {'the cap' if one_cap else 'their caps'}" if capped else ""
-    remark(axes, f"a step is the mean over {show_duration(seconds)} or less{words}")
+    step = show_duration(seconds) if seconds >= 1 else show_time(round(seconds * 1e12))
+    remark(axes, f"a step is the mean over {step} or less{words}")
 
 
 def _same_cap(one: PowerRecord, longest: PowerRecord) -> bool:
