@@ -252,7 +252,7 @@ class Piece(NamedTuple):
     """A file of slurm_jobs/, in the size in which it is submitted, and how it is judged."""
 
     options: tuple[str, ...]
-    """Of sbatch."""
+    """What sbatch is given."""
     words: tuple[str, ...]
     """Its arguments."""
     env: Mapping[str, str]

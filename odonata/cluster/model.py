@@ -115,7 +115,7 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
     begun: Begun | None = None
     """How an hour begins in which a bid is tried; None: this is no such hour."""
     placement_seed: int | None = None
-    """Of what allocation policies draw; None: that of all else."""
+    """The seed of what allocation policies draw; None: that of all else."""
 
     @classmethod
     def of(

@@ -361,7 +361,7 @@ def network_options(command: Any, curve: bool = False) -> Any:
 
 
 def curve_options(command: Any) -> Any:
-    """The same without --load, for a command that asks for `loads` itself; and --routing and
+    """Adds the same options without --load, for a command that asks for `loads`; and --routing and
     --traffic may name several: the network has the first, and the command gets all as `routings`
     and `patterns`, and the `plugins` too."""
     return network_options(command, curve=True)

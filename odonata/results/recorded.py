@@ -64,7 +64,7 @@ class Reproduction:
     """The Kolmogorov-Smirnov distance of the distributions of waits: the largest difference between
     the parts of jobs that wait for at most some time. 0: they are the same."""
     correlation: Interval
-    """Of the logarithms of waits, job by job (those below 1 s count as 1 s)."""
+    """The correlation of the logarithms of waits, job by job (those below 1 s count as 1 s)."""
     rank_correlation: Interval
     """Spearman's, of waits, job by job."""
     absolute_error_s: Interval

@@ -35,7 +35,7 @@ class Told:
     """How many simulations it has, as far as is known; of these so many have an outcome: """
     there: int
     kept: int
-    """Of these so many were there when it began."""
+    """How many of these were there when it began."""
     failed: int
     done: float
     """The part of the work that was to be done when it began and is done, 0 .. 1."""

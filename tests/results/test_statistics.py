@@ -130,7 +130,7 @@ def test_the_interval_of_replicates_is_their_spread_however_many_there_are() -> 
 
 
 def test_blocks_of_a_series_that_remembers_give_intervals_that_have_its_mean() -> None:
-    """Of 64 values, each of which is half of the one before and something new."""
+    """Returns 64 values, each of which is half of the one before and something new."""
     rng, hits = np.random.default_rng(8), []
     for _ in range(200):
         noise, series = rng.normal(size=164), np.zeros(164)
