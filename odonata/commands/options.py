@@ -46,19 +46,6 @@ write_option = click.option(
     metavar="FILE.toml",
     help="Write the sweep that this is, for `odonata sweep`.",
 )
-jobs_option = click.option(
-    "--jobs",
-    type=click.IntRange(1),
-    metavar="N",
-    default=lambda: cores(),
-    help="Simulations at a time, by default one per core; under mpiexec one per rank.",
-)
-write_option = click.option(
-    "--write",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE.toml",
-    help="Write the sweep that this is, for `odonata sweep`.",
-)
 plugin_option = click.option(
     "--plugin",
     "plugins",
